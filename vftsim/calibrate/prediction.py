@@ -201,17 +201,14 @@ class Prediction(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
+        told = {name: getattr(self, name) for name in ("structures", "draws", "runs", "undetermined", "refused")}
         return {
             "manifest": self.manifest,
-            "structures": list(self.structures),
-            "draws": self.draws,
-            "runs": self.runs,
+            **told,
             "range_percent": RANGE_PERCENT,
-            "range_holds": list(self.range_holds),
-            "undetermined": list(self.undetermined),
-            "refused": self.refused,
-            "otherwise": {key: list(pair) for key, pair in self.otherwise.items()},
-            "outside_calibration": list(self.outside),
+            "range_holds": self.range_holds,
+            "otherwise": self.otherwise,
+            "outside_calibration": self.outside,
             "figures": rows(self.to_pandas()),
         }
 

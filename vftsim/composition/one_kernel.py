@@ -43,7 +43,8 @@ def prepared_for(spec: ModelSpec) -> Linked:
 def the_kernel() -> Linked:
     """Return the kernel of all parts of the package, ready to run."""
     source = _source()
-    content = cache_files.read_made(_SHIPPED / machine(), source) if _is_for_here() else None
+    is_for_here = (_SHIPPED / machine()).is_file() and object_code.processor() != "x86-64"
+    content = cache_files.read_made(_SHIPPED / machine(), source) if is_for_here else None
     if content is None:
         made_of = f"one kernel {object_code.identity()} {version('numpy')} {source}"
         content = code_cache.cached(made_of, _make)
@@ -61,10 +62,6 @@ def make_ready() -> None:
 
 def machine() -> str:
     return f"{sys.platform}-{platform.machine()}"
-
-
-def _is_for_here() -> bool:
-    return (_SHIPPED / machine()).is_file() and object_code.processor() != "x86-64"
 
 
 def _source() -> str:

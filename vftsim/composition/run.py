@@ -88,7 +88,7 @@ class Run:
             Streams(seed, replication),
             self.agenda,
             self._phase_over,
-            self._phase_begins,
+            lambda measure_from_ns: self.pauses.add(measure_from_ns, BASELINE_ENTITY, self._read_before),
             observed=observed,
         )
         self._links = {name: (row, spec.networks[network].rate) for name, network, row in self.built.link_ends()}
@@ -308,11 +308,8 @@ class Run:
         for name, guard in self.built.guards.items():
             self.built.protection_of(name).forget_extremes(self.engine, guard)
 
-    def _phase_begins(self, measure_from_ns: int) -> None:
-        """Read the accounts where the measured part of a phase begins: nobody is charged for it."""
-        self.pauses.add(measure_from_ns, BASELINE_ENTITY, self._read_before)
-
     def _read_before(self) -> None:
+        """Read the accounts where the measured part of a phase begins: nobody is charged for it."""
         self._before = self._read()
 
     def _phase_over(self, phase: Any) -> None:

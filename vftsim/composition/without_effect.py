@@ -49,18 +49,18 @@ def without_effect(spec: ModelSpec) -> list[str]:
 
 def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
-    of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
-    of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
     crashing = dict.fromkeys(
         spec.fault_domain(each) for each in spec.faults if each.strikes_host and not each.needs_backup
     )
-    of_crashes = (lost_beside(spec, domain) for domain in crashing)
-    of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
-    of_guests = (_turns_of_work(name, domain) for name, domain in spec.domains.items())
-    of_interfaces = _second_interfaces(spec)
-    of_load = (*_beyond_line(spec), *_lost_bursts(spec), *_unseen(spec))
-    texts = (*of_vcpus, *of_drivers, *of_guests, *of_interfaces, *of_tests, *of_crashes)
-    return [*filter(None, texts), *_of_faults(spec), *_idle_bounds(spec), *of_load]
+    texts = [_idle_vcpus(spec, name) for name in spec.domains]
+    texts += [_of_one_vcpu(name, domain) for name, domain in spec.domains.items()]
+    texts += [_turns_of_work(name, domain) for name, domain in spec.domains.items()]
+    texts += _second_interfaces(spec)
+    texts += [_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items()]
+    texts += [lost_beside(spec, domain) for domain in crashing]
+    for of_model in (_of_faults, _idle_bounds, _beyond_line, _lost_bursts, _unseen):
+        texts += of_model(spec)
+    return [*filter(None, texts)]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:

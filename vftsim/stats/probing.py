@@ -7,19 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from itertools import combinations
-from typing import Protocol
 
 from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
 
 INVERSION_LEVEL = 0.001
 
 
-class Mapper(Protocol):
-    """Anything that applies a function to numbers in order: ``map``, or an executor's ``map``."""
-
-    def __call__(self, function: Callable[[int], bool], numbers: range, /) -> Iterable[bool]:
-        """Return the function's results in the order of the numbers."""
-        ...
+Mapper = Callable[[Callable[[int], bool], range], Iterable[bool]]
+"""Anything that applies a function to numbers, and returns the results in their order: ``map``, or an executor's."""
 
 
 class ProbeVerdict(StrEnum):

@@ -16,6 +16,7 @@ left out.  What a CPU was doing before its first event is taken to have begun wi
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -110,7 +111,7 @@ def _of_linux(lines: Iterable[str], line_of: re.Pattern[str]) -> Iterator[Event]
         match = line_of.match(line)
         if match is None:
             continue
-        time_ns, cpu, rest = _nanoseconds(match["time"]), int(match["cpu"]), match["rest"]
+        time_ns, cpu, rest = int(Decimal(match["time"]) * 1_000_000_000), int(match["cpu"]), match["rest"]
         if match["event"] == "sched_switch":
             yield from _switch(time_ns, cpu, rest)
         elif match["event"] in _WAKING and (woken := _first(_WAKES, rest)) is not None and woken[2] != "0":
@@ -150,11 +151,6 @@ def _of_xen(lines: Iterable[str], cycles_per_s: float) -> Iterator[Event]:
 
 def _first(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
     return next((match for pattern in patterns if (match := pattern.match(text)) is not None), None)
-
-
-def _nanoseconds(text: str) -> int:
-    whole, _, part = text.partition(".")
-    return int(whole) * 1_000_000_000 + int(part.ljust(9, "0")[:9])
 
 
 def _traced(events: list[Event]) -> Trace:

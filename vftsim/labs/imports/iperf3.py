@@ -100,7 +100,7 @@ def _test_of(source: Source) -> _Test:
     try:
         return _Test.model_validate(data)
     except ValidationError as error:
-        source.refuse(f"is not the output of  iperf3 -J: {first_mistake(error)}")
+        source.refuse(f"is not the output of  iperf3 -J: {first_mistake(error).lower()}")
 
 
 def _recognizes(text: str) -> bool:
