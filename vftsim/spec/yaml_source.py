@@ -12,12 +12,13 @@ numbers that are not finite or not representable in 64 bits, and a tag that the 
 
 import math
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from vftsim.errors import ModelFileError
@@ -41,6 +42,7 @@ _FLOAT = re.compile(
 )
 
 _OF_TAG: dict[str, type | tuple[type, ...]] = {
+    "str": str,
     "int": WrittenInt,
     "float": WrittenFloat,
     "bool": bool,
@@ -110,23 +112,21 @@ def read_text(path: Path, most_bytes: int, form: str = "") -> str:
 
 def parse_yaml(text: str, label: str) -> Node:
     """Build the tree of YAML text; an empty text gives null."""
-    builder = _Builder(label)
+    reader = _Reader(label, iter(YAML(typ="safe", pure=True).parse(text)))
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            builder.take(event)
+        return reader.document()
     except ModelFileError:
         raise
     except MarkedYAMLError as error:
-        raise _syntax_error(error, label, builder.line) from None
+        raise _syntax_error(error, label, reader.line) from None
     except YAMLError as error:
         position = getattr(error, "position", None)
-        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else builder.line
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else reader.line
         first_line = str(error).partition("\n")[0]
         raise ModelFileError(f"is not YAML text: {first_line}", label, line) from None
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
         # The scanner answers some malformed input with these instead of an error of its own.
-        raise ModelFileError("is not well-formed YAML near this line", label, builder.line) from None
-    return builder.root if builder.root is not None else Node(None, label, 1)
+        raise ModelFileError("is not well-formed YAML near this line", label, reader.line) from None
 
 
 _parsed = lru_cache(_MOST_KEPT)(parse_yaml)
@@ -142,61 +142,80 @@ def _syntax_error(error: MarkedYAMLError, label: str, line: int) -> ModelFileErr
     return ModelFileError(f"is not well-formed YAML: {problem}{during}{remedy}", label, mark.line + 1 if mark else line)
 
 
-@dataclass(slots=True)
-class _Open:
-    """A mapping or list whose end has not been read."""
+class _Reader:
+    """Puts a parser's events together to a tree."""
 
-    node: Node
-    anchor: str | None
-    key: str | None = None
-    awaits_value: bool = False
-    key_lines: dict[str, int] = field(default_factory=dict)
+    def __init__(self, label: str, parsed: Iterator[Any]) -> None:
+        self.label, self.parsed, self.line, self.nodes = label, parsed, 1, 0
+        self.keys: list[str] = []
+        """Where the value stands that is read."""
+        self.anchors: dict[str, Node | None] = {}
+        """None as long as what they name is read."""
 
+    def document(self) -> Node:
+        root = None
+        while (event := self.next()) is not None:
+            if root is not None and isinstance(event, events.DocumentStartEvent):
+                self.refuse("holds a second YAML document ('---'); put each model in a file of its own")
+            if isinstance(event, events.NodeEvent):
+                root = self.value(event)
+        return root or Node(None, self.label, 1)
 
-class _Builder:
-    """Puts parser events together to a tree."""
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.line = 1
-        self.root: Node | None = None
-        self.documents = 0
-        self.nodes = 0
-        self.open: list[_Open] = []
-        self.anchors: dict[str, Node] = {}
-
-    def take(self, event: Any) -> None:
-        if event.start_mark is not None:
+    def next(self) -> Any:
+        event: Any = next(self.parsed, None)
+        if event is not None and event.start_mark is not None:
             self.line = event.start_mark.line + 1
-        match type(event).__name__:
-            case "DocumentStartEvent":
-                self.documents += 1
-                if self.documents > 1:
-                    self.refuse("holds a second YAML document ('---'); put each model in a file of its own")
-            case "ScalarEvent":
-                self.scalar(event)
-            case "AliasEvent":
-                self.alias(event.anchor)
-            case "MappingStartEvent":
-                self.begin(event, {})
-            case "SequenceStartEvent":
-                self.begin(event, [])
-            case "MappingEndEvent" | "SequenceEndEvent":
-                done = self.open.pop()
-                if done.anchor:
-                    self.anchors[done.anchor] = done.node
+        return event
 
     def refuse(self, message: str) -> NoReturn:
-        raise ModelFileError(message, self.label, self.line, self.path())
+        raise ModelFileError(message, self.label, self.line, ".".join(self.keys))
 
-    def path(self) -> str:
-        parts: list[str] = []
-        for opened in self.open:
-            if isinstance(opened.node.value, list):
-                parts.append(str(max(len(opened.node.value) - 1, 0)))
-            elif opened.key is not None:
-                parts.append(opened.key)
-        return ".".join(parts)
+    def value(self, event: Any) -> Node:
+        """Return the value that begins with an event."""
+        if isinstance(event, events.AliasEvent):
+            return self.alias(event.anchor)
+        is_mapping = isinstance(event, events.MappingStartEvent)
+        tag = self.tag(event, *(_OF_TAG if isinstance(event, events.ScalarEvent) else ["map" if is_mapping else "seq"]))
+        self.count(len(self.keys))
+        node = Node(None, self.label, self.line)
+        if event.anchor:
+            self.anchors[event.anchor] = None
+        if isinstance(event, events.ScalarEvent):
+            is_text = tag in ("!", "str") or (tag is None and not event.implicit[0])
+            node.value = event.value if is_text else self.tagged(tag, event.value)
+        else:
+            node.value = self.entries() if is_mapping else self.items()
+        if event.anchor:
+            self.anchors[event.anchor] = node
+        return node
+
+    def items(self) -> list[Node]:
+        items: list[Node] = []
+        while not isinstance(event := self.next(), events.SequenceEndEvent):
+            items.append(self.below(str(len(items)), event))
+        return items
+
+    def entries(self) -> dict[str, Node]:
+        entries: dict[str, Node] = {}
+        while not isinstance(event := self.next(), events.MappingEndEvent):
+            if not isinstance(event, events.ScalarEvent):
+                self.refuse("a mapping or list stands where a key is expected; a key is plain text")
+            self.tag(event, *_OF_TAG)
+            key, line = event.value, self.line
+            if event.implicit[0] and key == "<<":
+                self.refuse("merge key '<<' is not part of YAML 1.2; use 'extends' or repeat the keys")
+            if key in entries:
+                self.keys.append(key)
+                self.refuse(f"key {shown(key)} is given twice, first on line {entries[key].line}; remove one")
+            entries[key] = self.below(key, self.next())
+            entries[key].line = line
+        return entries
+
+    def below(self, key: str, event: Any) -> Node:
+        self.keys.append(key)
+        node = self.value(event)
+        self.keys.pop()
+        return node
 
     def tag(self, event: Any, *known: str) -> str | None:
         tag = str(event.tag).removeprefix(_CORE) if event.tag else None
@@ -204,29 +223,6 @@ class _Builder:
             written = str(event.tag).replace(_CORE, "!!", 1)
             self.refuse(f"has the YAML tag {shown(written)}; a model file holds plain values only, remove the tag")
         return tag
-
-    def scalar(self, event: Any) -> None:
-        tag = self.tag(event, "str", "int", "float", "bool", "null")
-        here = self.open[-1] if self.open else None
-        if here and isinstance(here.node.value, dict) and not here.awaits_value:
-            self.begin_entry(here, event)
-            return
-        is_text = tag in ("!", "str") or (tag is None and not event.implicit[0])
-        node = Node(event.value if is_text else self.tagged(tag, event.value), self.label, self.line)
-        if event.anchor:
-            self.anchors[event.anchor] = node
-        self.put(node)
-
-    def begin_entry(self, here: _Open, event: Any) -> None:
-        key = event.value
-        if event.implicit[0] and key == "<<":
-            self.refuse("merge key '<<' is not part of YAML 1.2; use 'extends' or repeat the keys")
-        if key in here.key_lines:
-            first = here.key_lines[key]
-            here.key = key
-            self.refuse(f"key {shown(key)} is given twice, first on line {first}; remove one")
-        here.key_lines[key] = self.line
-        here.key, here.awaits_value = key, True
 
     def tagged(self, tag: str | None, text: str) -> Scalar:
         """Return the value of a scalar that may say what it is: it must be that by the core schema."""
@@ -257,15 +253,15 @@ class _Builder:
             self.refuse(f"{shown(text)} is not a finite number; leave a key out where there is no limit")
         return number
 
-    def alias(self, anchor: str) -> None:
-        if any(opened.anchor == anchor for opened in self.open):
-            self.refuse(f"alias '*{anchor}' stands inside its own anchor")
-        target = self.anchors.get(anchor)
-        if target is None:
+    def alias(self, anchor: str) -> Node:
+        if anchor not in self.anchors:
             self.refuse(f"alias '*{anchor}' has no anchor '&{anchor}' before it")
-        copy = self.copy(target, len(self.open))
+        target = self.anchors[anchor]
+        if target is None:
+            self.refuse(f"alias '*{anchor}' stands inside its own anchor")
+        copy = self.copy(target, len(self.keys))
         copy.line = self.line
-        self.put(copy)
+        return copy
 
     def copy(self, node: Node, depth: int) -> Node:
         self.count(depth)
@@ -282,24 +278,3 @@ class _Builder:
             self.refuse(f"is nested deeper than {MAX_DEPTH} levels")
         if self.nodes > MAX_NODES:
             self.refuse(f"holds more than {MAX_NODES} values once its aliases are expanded")
-
-    def begin(self, event: Any, empty: "dict[str, Node] | list[Node]") -> None:
-        self.tag(event, "map" if isinstance(empty, dict) else "seq")
-        node = Node(empty, self.label, self.line)
-        self.put(node)
-        self.open.append(_Open(node, event.anchor))
-
-    def put(self, node: Node) -> None:
-        self.count(len(self.open))
-        if not self.open:
-            self.root = node
-            return
-        here = self.open[-1]
-        if isinstance(here.node.value, list):
-            here.node.value.append(node)
-        elif here.key is None or not here.awaits_value or not isinstance(here.node.value, dict):
-            self.refuse("a mapping or list stands where a key is expected; a key is plain text")
-        else:
-            here.node.value[here.key] = node
-            node.line = here.key_lines[here.key]
-            here.awaits_value = False
