@@ -5,6 +5,9 @@ random phase.  The clocks of the client machines err by some ppm, so that packet
 10 ms ticks of the host; with perfect clocks the same packets would meet every tick, and a scheduler
 that samples at ticks would charge the same vCPU for ever.  Sender and receiver of a
 stream sit on one machine, so the measured delay is that of the way there and back (Patnaik 2009, 4).
+With ``hold`` the streams are those of calls that come as a Poisson process and last for an exponential time, all
+admitted: their number has a Poisson distribution (M/M/inf) whose mean, the offered traffic in erlang (ITU-T E.600), is
+``streams``, also when the run begins.
 With ``sending_grid`` the clients' timers fire on a common grid only, as those of a kernel with a tick
 do; packets of one instant then follow each other on the wire.
 
@@ -12,6 +15,7 @@ Left out: losses and queues of the network (the lab's clients shared a fast LAN 
 line that does not carry what is sent.
 """
 
+import math
 import struct
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from vftsim.errors import RunFailure
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import delivered, lost, workload
 from vftsim.sampling import Streams
@@ -63,16 +68,18 @@ class RtpSource:
         self.flow = flow
         self._spec = spec
         self._end_ns = end_ns
-        self._phases_ns, self._errors = senders(spec, streams, number)
+        self._begins_ns, self._ends_ns = calls(spec, streams, end_ns, number)
+        count = self._begins_ns.size
+        self._phases_ns, self._errors = senders(spec, streams, number, count)
         self._bits_per_s = link_bits_per_s or 1
         self._frame_ns, self._frame_rest = (
             (0, 0) if link_bits_per_s is None else divmod(spec.frame_bytes * BITS_NS, link_bits_per_s)
         )
-        self._numbers = np.arange(spec.streams, dtype=np.int64)
+        self._numbers = np.arange(count, dtype=np.int64)
         self._held = np.empty(0, np.int64), np.empty(0, np.int64)
         self._cycle = 0
         self._free_ns = 0
-        self._is_over = spec.streams == 0
+        self._is_over = count == 0
 
     def more(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return times in ns and stream numbers of the next packets; empty at the end."""
@@ -80,6 +87,9 @@ class RtpSource:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         times_ns, numbers = self._sent()
         while times_ns.size == 0:
+            self._is_over = self._cycle * self._spec.interval > self._end_ns
+            if self._is_over:
+                return times_ns, numbers
             times_ns, numbers = self._sent()
         # Each frame takes its time on the wire: the k-th of a busy stretch leaves k frames after the first.
         before = np.arange(times_ns.size, dtype=np.int64)
@@ -96,15 +106,28 @@ class RtpSource:
         """Return when clients send next, in order of time, and which stream; hold what the fastest may overtake."""
         cycles = max(1, _PACKETS // self._spec.streams)
         base_ns = (self._cycle + np.arange(cycles + 1, dtype=np.int64)) * self._spec.interval
-        drift_ns = np.rint(base_ns.astype(np.float64)[:, None] * self._errors).astype(np.int64)
         self._cycle += cycles
+        near = self._near(int(base_ns[0]), int(base_ns[-1]))
+        drift_ns = np.rint(base_ns.astype(np.float64)[:, None] * self._errors[near]).astype(np.int64)
         # What comes after the end is cut, which leaves room for the stream's number beside the time.
-        offsets_ns = np.minimum(self._phases_ns + drift_ns[:-1], self._end_ns + 1)
-        keys = (offsets_ns << _STREAM_BITS) | self._numbers
+        offsets_ns = np.minimum(self._phases_ns[near] + drift_ns[:-1], self._end_ns + 1)
+        keys = (offsets_ns << _STREAM_BITS) | self._numbers[near]
         keys.sort(axis=1)
-        times_ns = np.concatenate((self._held[0], ((keys >> _STREAM_BITS) + base_ns[:-1, None]).ravel()))
-        numbers = np.concatenate((self._held[1], (keys & (2**_STREAM_BITS - 1)).ravel()))
-        return self._in_order(times_ns, numbers, int(base_ns[-1] + drift_ns[-1].min()))
+        times_ns = ((keys >> _STREAM_BITS) + base_ns[:-1, None]).ravel()
+        numbers = (keys & (2**_STREAM_BITS - 1)).ravel()
+        if self._spec.hold:
+            lasts = (times_ns >= self._begins_ns[numbers]) & (times_ns < self._ends_ns[numbers])
+            times_ns, numbers = times_ns[lasts], numbers[lasts]
+        times_ns, numbers = np.concatenate((self._held[0], times_ns)), np.concatenate((self._held[1], numbers))
+        return self._in_order(times_ns, numbers, int(base_ns[-1] + np.rint(base_ns[-1] * self._errors.min())))
+
+    def _near(self, from_ns: int, until_ns: int) -> slice | NDArray[np.int64]:
+        """Return the streams that may send in cycles which begin between two instants, of whatever clock."""
+        if not self._spec.hold:
+            return slice(None)
+        error_ns = math.ceil(until_ns * self._spec.clock_error_ppm * 1e-6)
+        until_ns += self._spec.interval + error_ns
+        return np.flatnonzero((self._begins_ns <= until_ns) & (self._ends_ns >= from_ns - error_ns))
 
     def _in_order(
         self, times_ns: NDArray[np.int64], numbers: NDArray[np.int64], next_ns: int
@@ -117,14 +140,35 @@ class RtpSource:
         return times_ns[:count], numbers[:count]
 
 
-def senders(spec: "RtpSpec", streams: Streams, number: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def calls(
+    spec: "RtpSpec", streams: Streams, end_ns: int, number: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return when each stream of a run begins and ends, in ns."""
+    if not spec.hold:
+        return np.zeros(spec.streams, np.int64), np.full(spec.streams, end_ns + 1, np.int64)
+    # As many come in one holding time as are under way when the run begins, which go on for as long as new ones.
+    come = spec.streams * (1 + end_ns / spec.hold)
+    most = math.ceil(come + 10 * math.sqrt(come))
+    if most >= 2**_STREAM_BITS:
+        raise RunFailure(f"about {come:.0f} calls come in the run; let fewer come, or last longer (streams, hold)")
+    gaps = -np.log(streams.uniforms("media.call", number, count=most)) / max(spec.streams, 1)
+    begins_ns = np.maximum((np.cumsum(gaps) - 1) * spec.hold, 0).astype(np.int64)
+    lasts_ns = -np.log(streams.uniforms("media.hold", number, count=most)) * spec.hold
+    count = int(np.searchsorted(begins_ns, end_ns, side="right"))
+    return begins_ns[:count], (begins_ns + lasts_ns.astype(np.int64))[:count]
+
+
+def senders(
+    spec: "RtpSpec", streams: Streams, number: int = 0, count: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return phase in ns and clock error of each stream of a workload, by its number among those of its kind."""
-    phases_ns = (streams.uniforms("media.phase", number, count=spec.streams) * spec.interval).astype(np.int64)
+    count = spec.streams if count is None else count
+    phases_ns = (streams.uniforms("media.phase", number, count=count) * spec.interval).astype(np.int64)
     if spec.sending_grid:
         phases_ns -= phases_ns % spec.sending_grid
     machines = -(-spec.streams // spec.streams_per_client)
     errors = (2.0 * streams.uniforms("media.clock", number, count=machines) - 1.0) * spec.clock_error_ppm * 1e-6
-    return phases_ns, errors[np.arange(spec.streams) // spec.streams_per_client]
+    return phases_ns, errors[np.arange(count) // spec.streams_per_client % machines]
 
 
 @dataclass(frozen=True)
@@ -169,6 +213,11 @@ class RtpSpec(WorkloadSpec):
     kind: Literal["rtp"] = "rtp"
     to: str = Field("media", description="Application that relays them: `domain.application`, or its domain.")
     streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
+    hold: DurationNs = Field(
+        0,
+        description="Mean time that a stream lasts: `streams` is then their mean number, the traffic in erlang. "
+        "0: as long as the run.",
+    )
     interval: PositiveDurationNs = Field(20 * MS, description="Between packets of a stream.")
     frame_bytes: int = Field(
         238,
@@ -224,7 +273,7 @@ class RtpSpec(WorkloadSpec):
             target,
             self,
             size_bytes=self.frame_bytes,
-            streams=self.streams,
+            streams=calls(self, target.streams, target.end_ns, target.number)[0].size,
             late_ns=self.playout,
             interval_ns=self.interval,
             codec=Codec(self.codec.impairment, self.codec.robustness, self.codec.look_ahead / MS),
