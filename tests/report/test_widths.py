@@ -69,6 +69,13 @@ def test_an_address_that_is_too_long_for_its_column_is_broken_at_a_dot_and_no_nu
     assert [line[:25].rstrip() for line in lines[-3:]] == ["0: workloads.pages.", "  rate=74.8818 /s,", "  weight=1"]
 
 
+def test_a_column_that_would_break_a_number_stands_apart():
+    """In a column of 16 'cpu_inflation=1.0521' became 'cpu_', 'inflation=1.05', '21'."""
+    row = ["cpu_inflation=1.0521", *[interval(123456.0, 1234.0)] * 4]
+    lines = as_text([Table(["point", "a" * 10, "b" * 10, "c" * 10, "d" * 10], [row])], 64).splitlines()
+    assert [line.split()[0] for line in lines if "=" in line] == ["cpu_inflation=1.0521"] * 2
+
+
 def test_a_name_that_is_too_long_between_dots_is_broken_at_a_hyphen():
     """Each was cut at the width, within 'registrar', 'output' and 'checkpoints'; what is one word is cut."""
     names = {

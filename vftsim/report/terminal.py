@@ -85,7 +85,9 @@ def _text_sizes(table: Table, rows: Sequence[_Row], room: int, may_wrap: bool) -
     if not may_wrap:
         return None
     cap = next((cap for cap in range(max(wide), _LEAST_TEXT - 1, -1) if sum(min(w, cap) for w in wide) <= room), None)
-    return None if cap is None else [min(w, cap) for w in wide]
+    sizes = [min(w, cap or 0) for w in wide]
+    is_broken = any(_breaks_number(row[n][0], size) for row in rows for n, size in enumerate(sizes) if n < len(row))
+    return None if cap is None or is_broken else sizes
 
 
 def _laid_out(
@@ -129,7 +131,7 @@ def _in_column(text: str, size: int) -> list[str]:
     indent = " " * (len(text) - len(text.lstrip()))
     deeper, lines = f"{indent}  ", [""]
     for word in text.split():
-        for number, part in enumerate(_parts(word, max(size - len(deeper), 1))):
+        for number, part in enumerate(_chopped(word, max(size - len(deeper), 1))):
             between = " " if number == 0 and lines[-1] else ""
             if lines[-1] and len(lines[-1] + between + part) > size:
                 lines.append(deeper + part)
@@ -139,14 +141,26 @@ def _in_column(text: str, size: int) -> list[str]:
 
 
 def _parts(word: str, size: int) -> list[str]:
-    """Return the parts between which a word may be broken, none longer than a size: an address ends a line at a dot.
+    """Return the parts between which a word that is longer than a size may be broken: an address ends a line at a dot.
 
     Where what is between two is too long, a name does at a hyphen; a number nowhere.
     """
     parts = [word]
     for end in (r"(?<=[.=/])(?=[^\W\d])", r"(?<=[-_+])(?=[^\W\d])"):
         parts = [each for part in parts for each in (re.split(end, part) if len(part) > size else [part])]
-    return [part[begin : begin + size] for part in parts for begin in range(0, len(part), size)]
+    return parts
+
+
+def _chopped(word: str, size: int) -> list[str]:
+    """Return the parts of a word, none longer than a size."""
+    return [part[begin : begin + size] for part in _parts(word, size) for begin in range(0, len(part), size)]
+
+
+def _breaks_number(text: str, size: int) -> bool:
+    """Whether a number within words is broken in a column of a size."""
+    room = max(size - len(text) + len(text.lstrip()) - 2, 1)
+    parts = (part for word in text.split() for part in _parts(word, room) if len(text) > size)
+    return any(len(part) > room and re.search(r"\d", part) for part in parts)
 
 
 def _figure(cell: tuple[str, str], pair: tuple[int, int], size: int, is_below: bool) -> list[str]:
