@@ -62,6 +62,10 @@ def test_the_shell_completes_commands_options_and_shipped_models():
     assert offered("vftsim cap") == ["capacity"]
     assert offered("vftsim run lab-virtual-") == ["lab-virtual-ft", "lab-virtual-shared-nic"]
     assert "--objective" in offered("vftsim capacity --obj")
+    assert offered("vftsim compare lab-native lab-virtual-f") == ["lab-virtual-ft"]
+    assert offered("vftsim failover lab-virtual --protection coarse") == ["coarse_lockstep"]
+    assert offered("vftsim sweep xen-media --scheduler sedf,cred") == ["sedf,credit", "sedf,credit2"]
+    assert offered("vftsim calibrate linux-lab/w") == ["linux-lab/waking"]
 
 
 def test_importing_the_package_imports_nothing_else():

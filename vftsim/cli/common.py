@@ -249,13 +249,13 @@ def _parameter(entry: Mapping[str, str]) -> Any:
     elif shown and shown.startswith(">="):
         least = int(shown.removeprefix(">="))
         shown = None
+    offered = options.offered(entry["name"], shown)
     if entry["flags"]:
+        flags, group = entry["flags"].split(", "), entry["group"]
         return typer.Option(
-            *entry["flags"].split(", "), metavar=shown, help=help_text, rich_help_panel=entry["group"], min=least
+            *flags, metavar=shown, help=help_text, rich_help_panel=group, min=least, autocompletion=offered
         )
-    return typer.Argument(
-        metavar=shown, help=help_text, autocompletion=options.shipped_models if shown == "MODEL" else None
-    )
+    return typer.Argument(metavar=shown, help=help_text, autocompletion=offered)
 
 
 def as_command(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -86,11 +86,29 @@ class EngineName(StrEnum):
     simpy = "simpy"
 
 
-def shipped_models(incomplete: str) -> list[str]:
-    """Return what the shell offers for a model; files it offers by itself."""
+def offered(name: str, metavar: str | None) -> Callable[[str], list[str]] | None:
+    """Return what tells the shell the values of a parameter, of which some are typed; files it offers by itself."""
+    if name in ("protection", "scheduler"):
+        return lambda incomplete: _kinds(name, incomplete)
+    rooms = {"MODEL": "models", "CALIBRATION": "calibration", "VALIDATION": "calibration"}
+    room = rooms.get((metavar or "").strip("[.]"))
+    return (lambda incomplete: _shipped(room, incomplete)) if room else None
+
+
+def _shipped(room: Any, incomplete: str) -> list[str]:
     from vftsim.spec.shipped import list_shipped
 
-    return [name for name in list_shipped("models") if name.startswith(incomplete)]
+    return [name for name in list_shipped(room) if name.startswith(incomplete)]
+
+
+def _kinds(family: str, incomplete: str) -> list[str]:
+    """Return kinds of parts; of several, for the last."""
+    from vftsim.platform.cpu.parameters import schedulers
+    from vftsim.platform.protection.mechanism import protections
+
+    before, comma, begun = incomplete.rpartition(",")
+    kinds = protections() if family == "protection" else schedulers()
+    return [f"{before}{comma}{kind}" for kind in (*kinds, "all") if kind.startswith(begun)]
 
 
 DEFAULT_SEED = 1
