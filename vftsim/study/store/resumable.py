@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
+from vftsim.spec.suggest import counted
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.figures.frames import DataFrame, csv_text, rows
 from vftsim.study.runs.results import write_charts
@@ -101,10 +102,11 @@ def resumable_store(directory: Path, command: str, opening: Opening = Opening.CO
         try:
             yield store
         except KeyboardInterrupt as end:
-            if str(end) or not store.studies():
-                raise
             finished = sum(count for _, count in store.studies())
-            raise Interrupted(f"{finished} finished runs are in '{directory}', {store.going_on} goes on") from None
+            if not finished or str(directory) in str(end):
+                raise
+            kept = f"{counted(finished, 'finished run')} {'is' if finished == 1 else 'are'} in '{directory}'"
+            raise Interrupted("; ".join(filter(None, [str(end), f"{kept}, {store.going_on} goes on"]))) from None
 
 
 def write_answer(store: Store, answer: Any) -> list[str]:
