@@ -117,7 +117,7 @@ def optimize(request: searching.Request, execution: Execution) -> Choice:
     """
     request.check()
     execution.check()
-    seeds = execution.seed, searching.fresh_seed(execution.seed)
+    seeds = execution.seed, (execution.seed + searching.FRESH) % 2**128
     first, fresh = (Evaluator(request.interval, replace(execution, seed=seed)) for seed in seeds)
     search = searching.Search(request, first, fresh)
     winner = search.run()

@@ -45,7 +45,8 @@ FEW = 3
 BATCH = 4
 _MOST_ASKED = 20
 """Proposals for each that is new."""
-_FRESH = 1_000_003
+FRESH = 1_000_003
+"""Added to a seed: random numbers that a search has not seen."""
 _LARGEST_SEED = 2**31 - 1
 
 
@@ -264,11 +265,6 @@ class Search:
             if self.proven[candidate.number].verdict != OPEN:
                 break
         return self.proven[candidate.number].verdict == MET
-
-
-def fresh_seed(seed: int) -> int:
-    """Return a seed that a search has not seen."""
-    return (seed + _FRESH) % 2**128
 
 
 def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n: int) -> list[Candidate]:

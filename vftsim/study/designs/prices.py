@@ -9,8 +9,6 @@ from pydantic import Field
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.platform.protection.channel import ChannelFields
-from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.spec import Spec, json_schema, load, shipped_dir
 from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Shape
@@ -19,6 +17,7 @@ from vftsim.spec.suggest import instead, shown
 from vftsim.spec.units import converted, numbers_of
 from vftsim.study.designs.axes import number_of, value_at
 from vftsim.study.designs.study_spec import ROOM
+from vftsim.study.figures.protection_costs import own_rate_bits_per_s
 
 _KEYS = "prices: keys:"
 _GIB, _GBIT = 2.0**30, 1e9
@@ -65,7 +64,7 @@ def quantities_of(spec: ModelSpec) -> dict[str, float]:
     seconds = {spec.host_of(domain) for domain in paired.values()}
     hosts = [*spec.hosts.values(), *(spec.hosts[name] for name in seconds)]
     domains = [*spec.domains.values(), *paired.values()]
-    channels = [_channel_bit_s(domain.protection) * domain.count for domain in paired.values()]
+    channels = [own_rate_bits_per_s(domain) * domain.count for domain in paired.values()]
     return {
         "host": float(len(hosts)),
         "core": float(sum(host.pcpus for host in hosts)),
@@ -136,10 +135,3 @@ def _has(data: Mapping[str, Any], text: str) -> bool:
     if (both := numbers_of([str(here), value])) is None:
         return str(here).replace(" ", "") == value.replace(" ", "")
     return both[0][0] == both[0][1]  # 25ms and 25000 us are 25 ms
-
-
-def _channel_bit_s(protection: ProtectionSpec) -> float:
-    """Return the rate of a channel that is no network of the model."""
-    if not isinstance(protection, ChannelFields) or protection.channel_network is not None:
-        return 0.0
-    return float(protection.channel_rate_bits_per_s)

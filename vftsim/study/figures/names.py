@@ -76,10 +76,6 @@ class Address:
         """Whether a name's words stand in a spelling in their order, the last one at its end."""
         return any(_ends_like(words, spelling) and _is_within(words, spelling) for spelling in self.spellings)
 
-    def ends_with(self, word: str) -> bool:
-        """Whether a spelling ends with this very word, not with one that only a run knows."""
-        return any(spelling[-1] == word for spelling in self.spellings)
-
     def is_of(self, words: Sequence[str]) -> bool:
         """Whether a name means the figure of which this is a leading statistic."""
         size, last = len(self.entry.path) - 1, self.entry.path[-1]
@@ -99,7 +95,7 @@ def find(name: str, known: Iterable[Address]) -> list[Address]:
     exact = [address for address in every if address.text == name]
     words = name.split(".")
     meant = exact or [address for address in every if address.is_meant(words)]
-    literal = [address for address in meant if address.ends_with(words[-1])]
+    literal = [each for each in meant if any(spelling[-1] == words[-1] for spelling in each.spellings)]
     found = literal or meant or [address for address in every if address.is_of(words)]
     return [address for address in found if not address.is_of_copy] or found
 

@@ -262,17 +262,12 @@ def check_directory(folder: Path, *, is_locked: bool) -> None:
     if LOCK in names and not is_locked:
         return
     if names - OUR_NAMES:
-        raise UsageError(f"'{folder}' exists and is no result of vftsim{_older(folder)}; choose another name")
+        raise UsageError(f"'{folder}' exists and is no result of vftsim; choose another name")
     if format_there is not None and format_there != FORMAT:
         raise UsageError(
             f"'{folder}' is a result in format {format_there} of another version of vftsim; this one reads format "
             f"{FORMAT}; choose another name"
         )
-
-
-def _older(folder: Path) -> str:
-    looks = (folder / "sweep.sqlite").is_file() or (folder / "replications").is_dir()
-    return " that this version can read (perhaps one of an early version)" if looks else ""
 
 
 @contextmanager
