@@ -331,10 +331,8 @@ def _of_mechanism(
     return bands
 
 
-_WIDTH = 98
 _LESS = "less "
 _MILLIONTH = 1e-6
-_GAP = 2
 _DAY_S = 86_400.0
 _OF_STATE = {"rolled_back", "execution_lost"}
 
@@ -399,30 +397,23 @@ def _asked(decision: Decision) -> Table:
 
 def _tables(
     decision: Decision, title: str, figures: Sequence[Quantity], *, with_differences: bool = False
-) -> list[Block]:
-    """Return tables of figures, as many columns in each as fit; what nobody has any of is left out."""
+) -> list[Table]:
+    """Return a table of figures; what nobody has any of is left out."""
     rows = []
     for kind in decision.ordered:
         rows += [(kind, False), (kind, True)] if with_differences and kind != decision.first else [(kind, False)]
-    labels = [f"{_LESS}{decision.first}" if is_less else kind for kind, is_less in rows]
     beyond = {name for _, name in decision.outside or ()}
-    room = _WIDTH - max(map(len, (title, *labels)))
-    parts: list[list[tuple[str, list[Cell]]]] = [[]]
-    left = room
+    heads, columns = [title], list[list[Cell]]()
     for figure in figures:
         cells = [(_less if is_less else _cell)(decision, kind, figure.name) for kind, is_less in rows]
-        if all(map(_is_nothing, cells)):
-            continue
-        head = f"{figure.words}{MARK if figure.name in beyond else ''}"
-        texts = [shown(cell) for cell in cells]
-        with_intervals = max(len(value) for value, _ in texts) + 1 + max(len(behind) for _, behind in texts)
-        wide = _GAP + max(len(head), with_intervals)
-        if parts[-1] and wide > left:
-            parts.append([])
-            left = room
-        parts[-1].append((head, cells))
-        left -= wide
-    return [_table(title, labels, part) for part in parts if part]
+        if not all(map(_is_nothing, cells)):
+            heads.append(f"{figure.words}{MARK if figure.name in beyond else ''}")
+            columns.append(cells)
+    body: list[list[Cell]] = []
+    for (kind, is_less), *cells in zip(rows, *columns, strict=True):
+        if not (is_less and all(map(_is_nothing, cells))):
+            body.append([f"{_LESS}{decision.first}" if is_less else kind, *cells])
+    return [Table(heads, body)] if columns else []
 
 
 def _less(decision: Decision, kind: str, name: str) -> Estimate | None:
@@ -431,12 +422,6 @@ def _less(decision: Decision, kind: str, name: str) -> Estimate | None:
     if less is None or base is None or max(-less.low, less.high) > _MILLIONTH * abs(base.mean):
         return less
     return replace(less, mean=0.0, half_width=0.0, low=0.0, high=0.0)
-
-
-def _table(title: str, labels: Sequence[str], part: Sequence[tuple[str, list[Cell]]]) -> Table:
-    rows: list[list[Cell]] = [list(row) for row in zip(labels, *(cells for _, cells in part), strict=True)]
-    differing = [row for row in rows if not (str(row[0]).startswith(_LESS) and all(map(_is_nothing, row[1:])))]
-    return Table([title, *(head for head, _ in part)], differing)
 
 
 def _is_nothing(cell: Cell) -> bool:
