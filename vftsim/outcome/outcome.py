@@ -40,11 +40,8 @@ def attribute(*, default: Any = None) -> Any:
 class Declared:
     """A record whose class declares what it holds.
 
-    Raises
-    ------
-    TypeError
-        A class has an annotated attribute that declares nothing; an instance lacks what its class declares, or holds
-        what it does not.
+    A TypeError tells of a class with an annotated attribute that declares nothing, and of an instance that lacks what
+    its class declares, or holds what it does not.
     """
 
     declared: ClassVar[Mapping[str, Figure]] = {}
@@ -154,13 +151,7 @@ class Outcome(Declared):
 
     @classmethod
     def restated(cls, measured: Mapping[str, float]) -> dict[str, float]:
-        """Return what a dataset measured of a phase in the terms of these figures.
-
-        Raises
-        ------
-        ValueError
-            It contradicts itself.
-        """
+        """Return what a dataset measured of a phase in the terms of these figures; a ValueError for a contradiction."""
         return dict(measured)
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,10 +161,7 @@ class Outcome(Declared):
     def from_dict(data: Mapping[str, Any]) -> Outcome:
         """Rebuild what :meth:`to_dict` returned.
 
-        Raises
-        ------
-        UsageError
-            No part that is installed measures this kind, or another version of it had other attributes.
+        Refuses a kind that no installed part measures, and one of another version, which had other attributes.
         """
         kind = Outcome.kinds.get(str(data.get("kind"))) or _moved(str(data.get("kind")))
         if kind is None:

@@ -68,20 +68,9 @@ def explain(
 ) -> ModelFileError:
     """Return the first problem in the order of the files, and how many more there are.
 
-    Parameters
-    ----------
-    error : ValidationError
-        What validating the tree's data raised.
-    root : type
-        The root model.
-    tree : Node
-        The merged document with its places.
-    files : sequence of str
-        The files of the extends chain, the named one first.
-    assignments : sequence of str
-        The overrides, in order; their problems come before those of the files.
-    spoilt_by : str
-        The override without which the document is right.
+    The tree is the merged document with its places, whose data were no root model; the files are those of the extends
+    chain, the named one first.  Problems of the overrides (``assignments``) come before those of the
+    files.  ``spoilt_by`` is the override without which the document is right.
     """
     data = tree.plain()
     ranks = {label: rank for rank, label in enumerate((ORIGIN, *files))}

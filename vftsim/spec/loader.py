@@ -79,25 +79,9 @@ def load(
     overrides: Sequence[str] = (),
     search: Search | None = None,
 ) -> T:
-    """Return the checked model of a file.
+    """Return the checked model of a file, or of the name of a shipped one, with overrides ``domains.sut.weight=512``.
 
-    Parameters
-    ----------
-    path_or_name : str or Path
-        A file, or the name of a shipped one.
-    root : type
-        The root model.
-    overrides : sequence of str
-        Assignments such as ``domains.sut.weight=512``.
-    search : callable, optional
-        Gives the path of a name, or raises :class:`~vftsim.errors.UsageError`; by default a path
-        that exists, else a shipped model.
-
-    Raises
-    ------
-    ModelFileError
-        The file, one it extends or an override is wrong.
-    UsageError
-        There is no such file.
+    ``search`` gives the path of a name, or raises :class:`~vftsim.errors.UsageError`; by default a path that exists,
+    else a shipped model.  A ModelFileError says that the file, one it extends or an override is wrong.
     """
     return read_document(path_or_name, search).override(root, overrides).validate(root)

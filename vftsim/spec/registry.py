@@ -51,14 +51,8 @@ REGISTRIES: "list[PartRegistry[Any]]" = []
 class PartRegistry(Mapping[str, type[S]], Generic[S]):
     """The parts of one family by kind, sorted.
 
-    Parameters
-    ----------
-    family : str
-        What the parts are, for messages: ``scheduler``.
-    base : type
-        The spec every part of the family derives from.
-    kinds : mapping, optional
-        What a part does in a run, by its kind: its class variable ``part``, unless it says another.
+    The family is what they are, for messages (``scheduler``), the base the spec that every one of them derives from;
+    ``kinds`` has what a part does in a run, by its kind: its class variable ``part``, unless it says another.
     """
 
     def __init__(self, family: str, base: type[S], kinds: Mapping[str, Any] | None = None) -> None:

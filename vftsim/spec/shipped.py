@@ -35,13 +35,7 @@ def list_shipped(room: Room, suffixes: tuple[str, ...] = SUFFIXES) -> tuple[str,
 
 
 def find(room: Room, name_or_path: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path:
-    """Return the file a user means: a path that exists, else a shipped name.
-
-    Raises
-    ------
-    UsageError
-        Neither; the message lists what is shipped, the closest name first.
-    """
+    """Return the file a user means: a path that exists, else a shipped name; refuse what is neither."""
     path = Path(name_or_path)
     if is_file(path):
         return path

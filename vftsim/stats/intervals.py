@@ -249,16 +249,10 @@ def bonferroni(confidence: float, metrics: int) -> float:
 
 
 def hull(center: float, values: Sequence[float], confidence: float, *, is_positive: bool) -> tuple[float, float]:
-    """Return the hull of the plain and the skew-corrected t interval around ``center``.
+    """Return the hull of the plain and the skew-corrected t interval around an estimate.
 
-    Parameters
-    ----------
-    center : float
-        The estimate.
-    values : sequence of float
-        Independent values whose mean has the estimate's error; at least three.
-    is_positive : bool
-        Whether the estimate's quantity cannot be negative: intervals of the logarithm, and a lognormal's upper end.
+    There are at least three independent values, whose mean has the estimate's error.  If the quantity cannot be
+    negative, intervals are those of the logarithm, and a lognormal's upper end counts.
     """
     (error, skewness), t, n = _shape(values), _t(confidence, len(values)), len(values)
     if error == 0.0:

@@ -39,13 +39,7 @@ class Sections:
 
 
 def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[Sections]:
-    """Return what replications say about percentiles, each run with at least one delay.
-
-    Raises
-    ------
-    ValueError
-        A run has no delay.
-    """
+    """Return what replications say about percentiles; a ValueError for a run without a delay."""
     together = DelayHistogram.together(runs)
     body = together.percentile(BODY_PERCENT)
     beyond_body = tuple(run.count_beyond(body) for run in runs)

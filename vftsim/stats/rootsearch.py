@@ -139,33 +139,13 @@ def capacity_search(
 ) -> CapacityResult:
     """Search for the highest level at which runs still pass with the required probability.
 
-    If larger levels ease the objective, the lowest.
-
-    Parameters
-    ----------
-    passes : callable
-        ``passes(level, replication)`` runs one replication and tells whether it met the objective.
-        The replication's number must select its random numbers, the level must not.
-    low, high : float
-        Where the capacity is expected; extended when it is not there.
-    resolution : float
-        Difference of levels that does not matter.
-    probability : float
-        Required pass probability.
-    confidence : float
-        Confidence of the interval.
-    runs_per_level, budget : int
-        Largest number of runs at one level and in all.
-    floor : float
-        A level known to pass without a test: no load at all; to fail, if larger levels ease the objective.
-    mapper : callable
-        As the built-in ``map``: pass an executor's ``map`` to run a batch in parallel.
-    batch : int
-        Runs started together.  The answer does not depend on it.
-    allows : callable
-        Whether there can be such a level: from some level on, up to another.
-    eases : bool
-        Whether larger levels are the easier ones.
+    If larger levels ease the objective, for the lowest.  ``passes(level, replication)`` runs one replication and tells
+    whether it met the objective: its number must select its random numbers, the level must not.  The capacity is
+    expected from ``low`` to ``high``, and searched further if it is not there, as far as ``allows`` says that there can
+    be such a level; ``resolution`` is a difference that does not matter.  The level ``floor`` is known to pass without
+    a test: no load at all (to fail, if larger levels ease).  ``runs_per_level`` and ``budget`` bound the runs at one
+    level and in all. ``mapper`` is as the built-in ``map``: an executor's runs a batch in parallel; the answer does not
+    depend on its size.
     """
     if not (floor <= low < high and 0.0 < resolution <= high - low):
         raise UsageError(

@@ -92,18 +92,9 @@ class Pilot:
 
 
 def split(process: Process, levels: Sequence[int], tried: int, choose: np.random.Generator) -> Trials:
-    """Play one repetition.
+    """Play one repetition of a process at its beginning, with so many trials at each level, the limit last.
 
-    Parameters
-    ----------
-    process : Process
-        At its beginning.
-    levels : sequence of int
-        The limit last.
-    tried : int
-        Trials at each level.
-    choose : Generator
-        Draws whose states are continued once more.
+    ``choose`` draws whose states are continued once more.
     """
     states, reached, events = [process.state()], list[int](), 0
     for number, level in enumerate(levels):
@@ -126,12 +117,7 @@ def find_levels(
 ) -> Pilot:
     """Find levels on the way to the limit, from each of which about a fifth of the trials come to the next.
 
-    ``shown`` says a level in words.
-
-    Raises
-    ------
-    UsageError
-        No trial comes any further.
+    ``shown`` says a level in words.  Refuses a process of which no trial comes any further.
     """
     states, levels, events, run_events = [process.state()], list[int](), 0, 0.0
     while not levels or levels[-1] < limit:

@@ -71,18 +71,9 @@ def mser5(series: Sequence[float]) -> int:
 def warm_up(pilots: Sequence[Sequence[float]]) -> WarmUp:
     """Return the cut for a study from pilot replications.
 
-    Parameters
-    ----------
-    pilots : sequence of series
-        At least 20 series of equal length from independent replications, sampled at the same
-        simulated times.
-
-    Raises
-    ------
-    UsageError
-        Fewer than 20 pilots, or series of different or too short length.
-    PrecisionNotReached
-        The cut exceeds a quarter of the run; carries the :class:`WarmUp`.
+    These are 20 or more series of equal length, sampled at the same simulated times; fewer, or series of different or
+    too short length, are refused.  PrecisionNotReached carries the :class:`WarmUp` where the cut exceeds a quarter of
+    the run.
     """
     lengths = {len(series) for series in pilots}
     if len(pilots) < MINIMUM_PILOTS:

@@ -241,17 +241,7 @@ class Explanation:
 def explained(trace: Trace, of: str = "packet", which: str | int = "worst") -> Explanation:
     """Return where the time of a packet, an exchange or a held output of a window went.
 
-    Parameters
-    ----------
-    of : str
-        One of :data:`OF`.
-    which : str or int
-        One of :data:`WHICH`, or a number from 0, in order of ends.
-
-    Raises
-    ------
-    UsageError
-        There is none in the window, or none of this number.
+    It is one of :data:`OF`, and one of :data:`WHICH` or a number from 0, in order of ends; refused if there is none.
     """
     if of not in OF:
         raise UsageError(f"nothing is called '{of}' here: {', '.join(OF)}")

@@ -124,15 +124,8 @@ class PacketTrace:
 class PacketReader:
     """Reads the log of passed boundaries and keeps the packets that are seen in a window.
 
-    Parameters
-    ----------
-    start_ns, end_ns : int
-        The window: kept is what is under way in it for at least an instant.
-
-    Attributes
-    ----------
-    wires : dict of str to Wire
-        How packets look, by workload; of one that is directed at several copies of a domain by its part to each.
+    Kept is what is under way in it for at least an instant.  ``wires`` says how packets look, by workload; of one that
+    is directed at several copies of a domain by its part to each.
     """
 
     def __init__(self, run: Run, start_ns: int, end_ns: int) -> None:

@@ -64,19 +64,8 @@ class Event:
 def read_recording(path: Path, cycles_per_s: float | None = None) -> Trace:
     """Return a recorded schedule, its times from its first event on.
 
-    Parameters
-    ----------
-    path : Path
-        Text of one of the tools above.
-    cycles_per_s : float, optional
-        Frequency of the time stamp counter, of ``xentrace`` alone.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or is of none of these tools, or times in cycles have no frequency.
-    ModelFileError
-        It holds no schedule.
+    ``cycles_per_s`` is the frequency of the time stamp counter, of ``xentrace`` alone.  Refuses a file that cannot be
+    read, is of none of the tools above, holds no schedule, or has times in cycles without a frequency.
     """
     try:
         if path.stat().st_size > MOST_BYTES:

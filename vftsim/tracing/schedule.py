@@ -41,10 +41,7 @@ class Window(Protocol):
 class Schedule:
     """What runs on each pCPU, and since when each vCPU waits.
 
-    Parameters
-    ----------
-    window : Window
-        Gets what ends; what lies outside it is cut off.
+    The window gets what ends; what lies outside it is cut off.
     """
 
     def __init__(self, window: Window) -> None:

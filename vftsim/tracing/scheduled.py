@@ -58,15 +58,8 @@ def scheduled(trace: Trace) -> list[Scheduled]:
 def pairs_of(model: Trace, recorded: Trace, matches: Sequence[str]) -> dict[str, str]:
     """Return which name of a recording goes with which vCPU: what was named, else whoever is called the same.
 
-    Parameters
-    ----------
-    matches : sequence of str
-        Each ``VCPU=PATTERN``, the pattern as of file names; it must fit one name of the recording.
-
-    Raises
-    ------
-    UsageError
-        A name is none, or a pattern fits none or several.
+    Each match is ``VCPU=PATTERN``, the pattern as of file names.  Refuses a name that is none, and a pattern that does
+    not fit one name of the recording.
     """
     if not matches:
         return {name: name for name in model.vcpu_names if name in recorded.vcpu_names}

@@ -200,10 +200,7 @@ def window_traced(
 ) -> Trace:
     """Return what happens in a window of a run; without begin or length, in the window of :func:`usual_window_ns`.
 
-    Raises
-    ------
-    UsageError
-        The window is empty, above 10 s long, or not within the run.
+    Refuses a window that is empty, above 10 s long, or not within the run.
     """
     if length_ns is not None and not 0 < length_ns <= _LONGEST_NS:
         raise UsageError("length of the window: above 0 and at most 10 s")
@@ -223,11 +220,7 @@ def run_traced(
 ) -> tuple[RunRecord | None, Trace]:
     """Run up to the end of a window and record it; of a steady state everything before the window is warm-up.
 
-    Returns
-    -------
-    record : RunRecord or None
-        Of a steady state, measured in the window; a ramp that is cut short has none.
-    trace : Trace
+    Returns the record of a steady state, measured in the window (a ramp that is cut short has none), and the trace.
     """
     measure = spec.measure.model_copy(update={"warm_up": start_ns, "duration": length_ns})
     shortened = spec.model_copy(update={"measure": measure})
