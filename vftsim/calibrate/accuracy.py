@@ -9,13 +9,11 @@ over what the CPU carries).  ``same as without`` is what was measured at the sam
 between measured loads the straight line (of the logarithm for delays).  It has seen runs that the model has not.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -58,7 +56,7 @@ class Row:
         """Whether every null model, if there is one, gives another figure than this model may."""
         return not any(self.low <= value <= self.high for value in self.nulls.values())
 
-    def by(self, null: str) -> Row | None:
+    def by(self, null: str) -> Self | None:
         """Return the row as a null model would have it; None where that says nothing."""
         value = self.nulls.get(null)
         return None if value is None else replace(self, predicted=value, low=value, high=value)
@@ -163,7 +161,7 @@ class Base:
     values: Sequence[float]
 
     @classmethod
-    def of(cls, data: Observations, phases: Sequence[str], quantity: str) -> Base:
+    def of(cls, data: Observations, phases: Sequence[str], quantity: str) -> Self:
         """Return it, without the phases in which something was not measured."""
         keys = ("load", "cpu", quantity)
         rows = [[data[phase, key] for key in keys] for phase in phases if all((phase, key) in data for key in keys)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -46,7 +46,7 @@ class FreeParameter(Spec):
         return _quantity(value) if isinstance(value, str) else None
 
     @model_validator(mode="after")
-    def _ordered(self) -> "FreeParameter":
+    def _ordered(self) -> Self:
         low, high = self.bounds
         if not low < high or not low <= self.first <= high:
             raise ValueError("need low < high and a start between them")
@@ -117,7 +117,7 @@ class CalibrationSpec(Spec):
         return [run_of(label, self.environments) for label in self.in_sample] if self.environments else []
 
     @model_validator(mode="after")
-    def _of_one_form(self) -> "CalibrationSpec":
+    def _of_one_form(self) -> Self:
         if (self.environment is None) == (not self.environments):
             raise ValueError("needs either environment (one, whose phases the model plays) or environments (several)")
         if self.phases and not self.environments:
@@ -129,7 +129,7 @@ class CalibrationSpec(Spec):
         return self
 
     @model_validator(mode="after")
-    def _of_parameters_told_apart(self) -> "CalibrationSpec":
+    def _of_parameters_told_apart(self) -> Self:
         paths = [parameter.path for parameter in self.parameters]
         if twice := next((path for path in paths if paths.count(path) > 1), None):
             raise ValueError(f"has two parameters with the path {twice}; a fit gives each key one value")

@@ -15,15 +15,13 @@ A point that the model's own checks refuse is drawn again: the distribution is t
 can be.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -111,7 +109,7 @@ class Figure:
         """Its unit; of the load that a ramp passes attempts a second."""
         return "/s" if self.name == _PASSES else unit_of_figure(self.quantity) or ""
 
-    def with_structure(self, error: StructureError) -> Figure:
+    def with_structure(self, error: StructureError) -> Self:
         """Return it with what held-out rows tell."""
         low, high = error.around(self.quantity, self.mean, self.low, self.high)
         count = error.count(self.quantity)
@@ -162,7 +160,7 @@ class Prediction(Printed):
         return frame([{"name": figure.name, "unit": figure.unit, **asdict(figure)} for figure in self.figures])
 
     @classmethod
-    def opened(cls, folder: Path) -> Prediction:
+    def opened(cls, folder: Path) -> Self:
         how, data = read_manifest(folder), read_answer(folder)
         return read_back(cls, data, model=model_of(how), manifest=how)
 

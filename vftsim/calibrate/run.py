@@ -1,11 +1,9 @@
 """A calibration from its file to its record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
@@ -52,7 +50,7 @@ class Calibrated(Printed):
         return manifest
 
     @classmethod
-    def opened(cls, folder: Path) -> Calibrated:
+    def opened(cls, folder: Path) -> Self:
         model, record = model_of(read_manifest(folder)), read_answer(folder)
         definition = CalibrationSpec.model_validate(record["calibration"])
         return cls(definition, model.spec, fitted.from_record(record), record)

@@ -10,13 +10,12 @@ are surer of themselves than they should be.  A measured run's own chance is in 
 fitted numbers; so the range around a prediction is the wider one at either end, not the sum of both.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -84,7 +83,7 @@ class StructureError:
     runs: int
 
     @classmethod
-    def learned(cls, rows: Iterable[HeldOut]) -> StructureError:
+    def learned(cls, rows: Iterable[HeldOut]) -> Self:
         errors_of: dict[str, list[float]] = {}
         runs = set()
         for row in rows:

@@ -1,12 +1,10 @@
 """What a validation found: its rows and verdicts, as blocks and as plain data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from vftsim.calibrate.accuracy import Row, Verdict, step_number
 from vftsim.calibrate.capacities import CapacityRow, LeftOut, RatioRow
@@ -51,7 +49,7 @@ class Validated(Printed):
         self.verdicts += [replace(verdict, environment=environment) for verdict in verdicts]
 
     @classmethod
-    def opened(cls, folder: Path) -> Validated:
+    def opened(cls, folder: Path) -> Self:
         how, data = read_manifest(folder), read_answer(folder)
         form = RunValidationSpec if "model" in data["validation"] else ValidationSpec
         collapse = {name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()}

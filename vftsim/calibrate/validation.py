@@ -4,11 +4,9 @@ A validation of ramps has a model for each environment, which plays all its phas
 top, and each measured run is a run of it by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -56,7 +54,7 @@ class ValidationSpec(Spec):
     seed: int = Field(1000, ge=0, description="Root seed; other than that of any fit.")
 
     @model_validator(mode="after")
-    def _measures_something(self) -> ValidationSpec:
+    def _measures_something(self) -> Self:
         if self.transient >= min(self.step_duration, self.edge_duration):
             raise ValueError("needs a transient shorter than step_duration and edge_duration: nothing is counted of it")
         return self
@@ -78,7 +76,7 @@ class RunTarget(Spec):
     )
 
     @model_validator(mode="after")
-    def _says_one(self) -> RunTarget:
+    def _says_one(self) -> Self:
         if (self.median is None) == (self.points is None):
             raise ValueError("needs either median (relative) or points (beyond the range of repeats)")
         return self
@@ -118,7 +116,7 @@ class RunValidationSpec(Spec):
     seed: int = Field(2000, ge=0, description="Root seed; other than that of any fit.")
 
     @model_validator(mode="after")
-    def _of_known_environments(self) -> RunValidationSpec:
+    def _of_known_environments(self) -> Self:
         for label in (*self.fitted, *self.predicted):
             run_of(label, self.environments)
         if both := [label for label in self.fitted if label in self.predicted]:

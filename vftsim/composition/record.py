@@ -1,10 +1,8 @@
 """The record of a run, the same for every model: phases of outcomes, drops, timelines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from vftsim.outcome import Outcome, Phase
 from vftsim.platform.outcomes import DomainUse
@@ -93,9 +91,9 @@ class RunRecord:
             "copies": self.copies,
         }
 
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> RunRecord:
-        return RunRecord(
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(
             phases=tuple(Phase.from_dict(phase) for phase in data["phases"]),
             drops={(place, cause): count for place, cause, count in data["drops"]},
             in_flight=data["in_flight"],

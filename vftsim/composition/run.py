@@ -1,10 +1,8 @@
 """One run of a model: start, phases, measurement, conservation, record."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from vftsim.composition.build import BuiltModel
 from vftsim.composition.link import linked_for
@@ -48,7 +46,7 @@ class _Reading:
     time_ns: int
     outcomes: dict[str, Outcome]
 
-    def since(self, before: _Reading) -> dict[str, Outcome]:
+    def since(self, before: Self) -> dict[str, Outcome]:
         """Return what they measured between two readings."""
         seconds = max(self.time_ns - before.time_ns, 1) / 1e9
         return {owner: now.since(before.outcomes[owner], seconds) for owner, now in self.outcomes.items()}

@@ -5,9 +5,7 @@ phase and the repeat of a row, and for every column what it measures, in which u
 Nothing is known by the name of a file, column or environment.
 """
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -117,7 +115,7 @@ class TableSpec(Spec):
     )
 
     @model_validator(mode="after")
-    def _keyed(self) -> TableSpec:
+    def _keyed(self) -> Self:
         for key in ("environment", "phase"):
             given = [getattr(self.keys, key), getattr(self.constant, key)]
             if given.count(None) != 1:
@@ -129,7 +127,7 @@ class TableSpec(Spec):
         return self
 
     @model_validator(mode="after")
-    def _measuring(self) -> TableSpec:
+    def _measuring(self) -> Self:
         by_row = bool(self.rows) + (self.metric_column is not None)
         if by_row > 1:
             raise ValueError("has both rows and metric_column; one of them says what a row measures")
@@ -156,7 +154,7 @@ class DatasetSpec(Spec):
     tables: Annotated[dict[Name, TableSpec], Field(min_length=1)] = Field(description="Tables by a name.")
 
     @model_validator(mode="after")
-    def _known(self) -> DatasetSpec:
+    def _known(self) -> Self:
         for name, table in self.tables.items():
             constant = table.constant
             if constant.environment is not None and constant.environment not in self.environments:

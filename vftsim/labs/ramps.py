@@ -6,8 +6,6 @@ second, as the lab prints it.  It is read from the figures of the steps: a ramp 
 beyond.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile, zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -160,7 +158,7 @@ class MeasuredRamp(Spec):
     full: RatePerSecond | None = Field(None, gt=0, description="Load that would have filled its CPU.")
 
     @model_validator(mode="after")
-    def _says_one(self) -> MeasuredRamp:
+    def _says_one(self) -> Self:
         rows, figures = (self.dataset, self.environment), (self.carried, self.tipped, self.full)
         if not (all(rows) and not any(figures)) and not (all(figures) and not any(rows)):
             raise ValueError("needs either dataset and environment, or carried, tipped and full")

@@ -1,7 +1,5 @@
 """Outcomes and phases: what somebody measured, and when."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +78,7 @@ class Outcome(Declared):
 
     watched: ClassVar[str] = ""
     """Figure by which a precision is judged where nobody names one; the first that leads if not given."""
-    kinds: ClassVar[dict[str, type[Outcome]]] = {}
+    kinds: ClassVar[dict[str, type["Outcome"]]] = {}
     """Every class of outcomes by its kind, which stands in files."""
     kind: ClassVar[str] = ""
 
@@ -90,7 +88,7 @@ class Outcome(Declared):
         Outcome.kinds[cls.kind] = cls
 
     @classmethod
-    def of_copies(cls) -> type[Outcome] | None:
+    def of_copies(cls) -> "type[Outcome] | None":
         """Return the kind of what several copies measure together: the nearest of its kinds that adds up whole."""
         return next((kind for kind in cls.__mro__ if issubclass(kind, Outcome) and kind._adds_up()), None)
 
@@ -158,7 +156,7 @@ class Outcome(Declared):
         return {"kind": self.kind, **{name: _plain(getattr(self, name)) for name in self.held}}
 
     @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Outcome:
+    def from_dict(data: Mapping[str, Any]) -> "Outcome":
         """Rebuild what :meth:`to_dict` returned.
 
         Refuses a kind that no installed part measures, and one of another version, which had other attributes.
@@ -232,7 +230,7 @@ class Phase:
             "outcomes": outcomes,
         }
 
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Phase:
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         outcomes = {owner: Outcome.from_dict(outcome) for owner, outcome in data["outcomes"].items()}
-        return Phase(data["name"], data["load"], data["begin_ns"], data["end_ns"], outcomes)
+        return cls(data["name"], data["load"], data["begin_ns"], data["end_ns"], outcomes)

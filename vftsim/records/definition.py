@@ -1,6 +1,6 @@
 """The file of a record: a published study as experiments, statements and tables (``calibration/NAME/record.yaml``)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -37,7 +37,7 @@ class Judged(Spec):
     verdict: str | None = Field(None, description="Not judged: input, prediction, derived, fitted, ...")
 
     @model_validator(mode="after")
-    def _has_a_rule(self) -> "Judged":
+    def _has_a_rule(self) -> Self:
         if all(getattr(self, rule) is None for rule in RULES):
             raise ValueError(f"a statement is judged by one of {', '.join(RULES)}")
         if self.near is not None and [self.within, self.by, self.factor].count(None) != 2:
@@ -102,7 +102,7 @@ class Runs(Spec):
     play: str | None = Field(None, description="A call of the forms that plays runs itself; with a model, of `spec`.")
 
     @model_validator(mode="after")
-    def _plays_something(self) -> "Runs":
+    def _plays_something(self) -> Self:
         if not self.model and self.play is None:
             raise ValueError("an experiment needs a model, or a function of the forms that plays it")
         return self
@@ -200,7 +200,7 @@ class RecordSpec(Spec):
     scores: Cells = Field((), description="Lines that sum up, templates.")
 
     @model_validator(mode="after")
-    def _knows_what_it_names(self) -> "RecordSpec":
+    def _knows_what_it_names(self) -> Self:
         for changes in ({}, self.quick, *(curve.budget for curve in self.curves.values())):
             replications = {**self.budget, **changes}.get("replications", 0)
             if replications < 1 or replications != int(replications):

@@ -1,7 +1,5 @@
 """Plays the experiments of a record, whatever they are, on several cores."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import inspect
@@ -14,7 +12,7 @@ from functools import cache, cached_property, partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -55,13 +53,13 @@ class Record:
     models: tuple[str, ...] = ()
     """Variants that are played beside the first."""
 
-    def quick(self) -> Record:
+    def quick(self) -> Self:
         return self.with_budget(self.spec.quick)
 
-    def with_budget(self, changes: Mapping[str, float]) -> Record:
+    def with_budget(self, changes: Mapping[str, float]) -> Self:
         return replace(self, budget={**self.budget, **changes})
 
-    def with_models(self, options: Sequence[str]) -> Record:
+    def with_models(self, options: Sequence[str]) -> Self:
         """Return it with rivals of its model, as the command line calls them, or all; refuse one that there is not."""
         if options and self.spec.variants is None:
             raise UsageError(f"--model is of xen-media; {self.name} always shows its wrong models")
@@ -85,7 +83,7 @@ class Record:
         options = [word for name in self.models for word in ("--model", option_of[name])]
         return shlex.join(["vftsim", "record", self.name, *options, *(["--quick"] if is_quick else [])])
 
-    def with_curve(self, name: str | None) -> Record:
+    def with_curve(self, name: str | None) -> Self:
         """Return it with the budget of a curve; refuse one that there is not."""
         if name is None:
             return self

@@ -1,11 +1,9 @@
 """What a result says of itself, for any renderer.  Blocks know nothing of studies, renderers nothing but blocks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 from vftsim.stats import Estimate
 from vftsim.stats.estimate import NOTHING, plain
@@ -90,7 +88,7 @@ class Point:
     high: float = math.nan
 
     @classmethod
-    def of(cls, x: float, estimate: Estimate | float) -> Point:
+    def of(cls, x: float, estimate: Estimate | float) -> Self:
         """Return the point of an estimate at a place."""
         if not isinstance(estimate, Estimate):
             return cls(x, estimate)

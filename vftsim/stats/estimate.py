@@ -1,10 +1,8 @@
 """A number with its error bar: what every statistical procedure of vftsim returns."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 NOTHING = "-"
 _MOST_DECIMALS = 6
@@ -57,7 +55,7 @@ class Estimate:
         """Half width as a fraction of the point estimate; infinite where that is zero."""
         return self.half_width / abs(self.mean) if self.mean else math.inf
 
-    def times(self, factor: float, most: float = math.inf) -> Estimate:
+    def times(self, factor: float, most: float = math.inf) -> Self:
         """Return it in another unit, a factor smaller; nothing lies above ``most``."""
         mean, half_width, low, high = (factor * x for x in (self.mean, self.half_width, self.low, self.high))
         return replace(self, mean=mean, half_width=half_width, low=low, high=min(high, most))

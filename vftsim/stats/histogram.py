@@ -12,12 +12,10 @@ carry no error of the sketch, and merging gives the same result in any order.
 Left out: negative values (a delay has none) and the collapsing of buckets (not needed in this range).
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 RELATIVE_ERROR = 0.01
 LARGEST_NS = 2**63 - 1
@@ -58,13 +56,13 @@ class DelayHistogram:
         self._sum_squares_ns2 += value_ns * value_ns
 
     @classmethod
-    def together(cls, parts: Iterable[DelayHistogram]) -> DelayHistogram:
+    def together(cls, parts: Iterable[Self]) -> Self:
         made = cls()
         for part in parts:
             made.merge(part)
         return made
 
-    def merge(self, other: DelayHistogram) -> None:
+    def merge(self, other: Self) -> None:
         for index, count in other._buckets.items():
             self._buckets[index] = self._buckets.get(index, 0) + count
         self._sum_ns += other._sum_ns
@@ -137,7 +135,7 @@ class DelayHistogram:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DelayHistogram:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild what :meth:`to_dict` wrote."""
         result = cls()
         result._buckets = {int(index): int(count) for index, count in data["buckets"]}

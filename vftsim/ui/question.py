@@ -6,8 +6,6 @@ today's configuration, ``1.KEY`` to ``3.KEY`` for one of a variant, which has to
 refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -80,7 +78,7 @@ class Question:
         variants = [Configuration(label, {**today, **settings}) for label, settings in changed]
         return [Configuration(COLUMNS[0], today), *variants]
 
-    def alone(self, configuration: Configuration) -> Question:
+    def alone(self, configuration: Configuration) -> "Question":
         """Return the question of one configuration, with nothing else in its address."""
         changes = {key: configuration.changes[key] for key in sorted(configuration.changes)}
         plain = Question(self.model, self.ask, self.runs, self.seed, self.is_quick, columns=(changes, {}, {}, {}))
