@@ -81,28 +81,6 @@ def udp_figures(record: RunRecord) -> dict[str, float]:
     }
 
 
-def example_figures(record: RunRecord) -> dict[str, float]:
-    """Return what httperf's printed example says, of a run."""
-    test = record.of("workloads.web")
-    lifetime = test.lifetime
-    life = {name: getattr(lifetime, name) * 1e-6 if lifetime.count else 0.0 for name in ("min", "mean", "max")}
-    return {
-        "replies": float(test.replies),
-        "first_5_s": 5.0 * test.sampled,
-        "requests": float(test.requests),
-        "test_duration": test.duration_s,
-        "concurrent_connections_max": float(test.concurrent),
-        "connection_time_min": life["min"],
-        "connection_time_mean": life["mean"],
-        "connection_time_median": lifetime.percentile(50) * 1e-6 if lifetime.count else 0.0,
-        "connection_time_sd": lifetime.sd * 1e-6 if lifetime.count > 1 else 0.0,
-        "connection_time_max": life["max"],
-        "connection_time_connect": test.connect_ms,
-        "reply_time_response": test.response.mean * 1e-6 if test.response.count else 0.0,
-        "reply_time_transfer": test.transfer_ms,
-    }
-
-
 def web(
     model: str, clients: int, rate: float, budget: Mapping[str, float], changes: Sequence[str] = ()
 ) -> list[list[Any]]:
@@ -139,13 +117,6 @@ def sweep(model: str, clients: int, budget: Mapping[str, float]) -> dict[str, li
 def handled(model: str, clients: int, rate: int, budget: Mapping[str, float]) -> dict[str, list[float]]:
     """Return the share of connections answered at a rate of each client, in percent."""
     return {"answered_percent": [100.0 * _answered(each) for each in web(model, clients, rate, budget)]}
-
-
-def static_pages(budget: Mapping[str, float]) -> dict[str, list[float]]:
-    """Return what is answered and failed of 800 requests a second that cost next to nothing."""
-    application = "domains.server.applications.web"
-    runs = web("net-bare", 1, 800, budget, [f"{application}.script=0.2 ms", f"{application}.reply_size=10 kB"])
-    return {"replies_per_s": [run.replies / TEST_S for (run,) in runs], "errors": [_errors(run) for (run,) in runs]}
 
 
 def _swept(runs_at: Mapping[int, Sequence[Any]]) -> dict[str, float]:

@@ -76,12 +76,6 @@ def priced(key: str, backend_us: float, relay_us: float, structure: Sequence[str
     return [a.replace("{", "{{").replace("}", "}}") for a in every]
 
 
-def packets(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
-    """Return how many media packets were dropped, and of how many that is known."""
-    media = media_of(spec, record)
-    return {"dropped": media.dropped, "known_of": media.dropped + media.delivered}
-
-
 def _domain_of(assignment: str) -> str | None:
     """Return the domain an assignment is about, if it is about one."""
     return assignment.split(".")[1] if assignment.startswith("domains.") else None
@@ -96,12 +90,8 @@ def _row_of(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
     return media | used | host.scheduler
 
 
-def _runs(spec: ModelSpec, budget: Mapping[str, float]) -> list[RunRecord]:
-    return [run_model(spec, int(budget["seed"]), each) for each in range(int(budget["replications"]))]
-
-
 def run_experiment(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, Any]:
-    results = _runs(spec, budget)
+    results = [run_model(spec, int(budget["seed"]), each) for each in range(int(budget["replications"]))]
     rows = [_row_of(spec, result) for result in results]
     # A row lacks the delays of a replication in which nothing came through.
     outcome = {each.name: [row.get(each.name, math.nan) for row in rows] for each in fields(Outcome)}
@@ -113,17 +103,6 @@ def run_experiment(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, An
         "outcome": outcome,
         "mean": {name: known_mean(outcome.get(name) or [row.get(name) for row in rows]) for name in names},
         "drops": dict(drops),
-    }
-
-
-def curve_figures(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, Any]:
-    """Return losses and delays of an experiment, a value for each replication."""
-    flows = [media_of(spec, run) for run in _runs(spec, budget)]
-    return {
-        "loss_percent": [100.0 * flow.loss_ratio for flow in flows],
-        "loss_events": [flow.loss_events for flow in flows],
-        "delay_mean_ms": [flow.mean_delay_ms for flow in flows],
-        "delay_p99_ms": [flow.delay_ms(99) for flow in flows],
     }
 
 
