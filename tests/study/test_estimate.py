@@ -21,13 +21,13 @@ from vftsim.study.designs.failover import Crashes
 from vftsim.study.runs import estimate as limits
 from vftsim.study.runs.estimate import (
     EVENTS_PER_S,
+    Expected,
     Limits,
     Needs,
     check,
     duration_in_words,
     ended_beyond,
     events_of,
-    length_ns,
     needs_of,
     total,
 )
@@ -67,7 +67,7 @@ def test_a_ramp_is_taken_to_end_near_where_it_does(name, last_saps):
     """The step that is too much for the shipped models, whose ramps end later than the lab's did (docs/accuracy.md)."""
     spec = load_model(name).spec
     bench = spec.workloads["calls"]
-    steps = (length_ns(spec) - bench.about_ns(0.0)) / bench.steps.duration + 1
+    steps = (Expected(spec).length_ns - bench.about_ns(0.0)) / bench.steps.duration + 1
     ended = (last_saps - bench.steps.initial) / bench.steps.increment + 1
     assert abs(steps - ended) <= 2
 
@@ -85,7 +85,7 @@ def test_a_benchmark_lasts_to_a_whole_minute_and_until_its_calls_are_over(calls,
     spec = load_model("lab-native", [*SHORT_BENCH, *(f"workloads.calls.{each}" for each in calls)]).spec
     run = Run(spec, 1, 0)
     run.run()
-    assert length_ns(spec) == pytest.approx(run.now_ns, rel=tolerance)
+    assert Expected(spec).length_ns == pytest.approx(run.now_ns, rel=tolerance)
 
 
 @pytest.mark.thorough
@@ -213,7 +213,7 @@ def test_frames_of_workloads_that_overfill_a_line_are_events(rate, calls):
 def test_a_load_alone_on_its_cpu_costs_no_events():
     hidden = load_model("lab-virtual").spec
     seen = load_model("lab-virtual", ["domains.vmkernel.affinity=[0]"]).spec
-    assert events_of(seen) - events_of(hidden) == pytest.approx(500 * length_ns(seen) / 1e9)
+    assert events_of(seen) - events_of(hidden) == pytest.approx(500 * Expected(seen).length_ns / 1e9)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in schedulers() if kind != "native"])

@@ -41,12 +41,11 @@ class Runs(ScaledStudy):
 
     def print(self, result: Any) -> None:
         from vftsim.report.screen import print_blocks
-        from vftsim.study.figures.frames import csv_text
 
-        if self.as_csv:
-            print(csv_text(result.summary), end="")
+        if self.as_csv or self.tables is Tables.summary:
+            super().print(result)
         else:
-            print_blocks(result.blocks(everything=self.tables is Tables.all))
+            print_blocks(result.blocks(everything=True))
 
 
 @made_from(studies.run, Runs)

@@ -110,16 +110,13 @@ class Comparison(Printed):
     def ratio(self, number: int) -> Estimate | None:
         """Return a model's capacity relative to the first one's; None when that is nothing, or one only a bound."""
         pairs = self._pairs(number)
-        if not pairs or not all(reference for _, reference in pairs):
-            return None
-        return median_interval([doc / reference for doc, reference in pairs], CONFIDENCE)
+        is_known = bool(pairs) and all(reference for _, reference in pairs)
+        return median_interval([doc / reference for doc, reference in pairs], CONFIDENCE) if is_known else None
 
     def difference(self, number: int) -> Estimate | None:
         """Return a model's capacity less the first one's; None when one is only a bound."""
-        pairs = self._pairs(number)
-        if not pairs:
-            return None
-        return median_interval([doc - reference for doc, reference in pairs], CONFIDENCE)
+        gaps = [doc - reference for doc, reference in self._pairs(number)]
+        return median_interval(gaps, CONFIDENCE) if gaps else None
 
     def _pairs(self, number: int) -> list[tuple[float, float]]:
         mine, first = self.capacities[number], self.capacities[0]

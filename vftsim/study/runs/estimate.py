@@ -129,7 +129,7 @@ def engine_in_use() -> str:
 
 def needs_of(spec: ModelSpec) -> Needs:
     """Return what one replication of a model takes."""
-    expected = _Expected(spec)
+    expected = Expected(spec)
     samples = sum(workload.samples(expected.profiles[name]) for name, workload in spec.workloads.items())
     under_way = sum(workload.in_flight(expected.profiles[name]) for name, workload in spec.workloads.items())
     build_s = sum(domain.count for domain in spec.domains.values()) * _SECONDS_A_DOMAIN + under_way * _SECONDS_UNDER_WAY
@@ -144,17 +144,12 @@ def needs_of(spec: ModelSpec) -> Needs:
 
 def going_on_of(spec: ModelSpec) -> Needs:
     """Return what a run takes that goes on from a saved state: it is not built, kept, or a task of its own."""
-    expected = _Expected(spec)
+    expected = Expected(spec)
     return Needs(expected.events, _SECONDS_A_STATE + expected.playing_s)
 
 
-def length_ns(spec: ModelSpec) -> int:
-    """Return the simulated time of a replication, about."""
-    return _Expected(spec).length_ns
-
-
 def events_of(spec: ModelSpec) -> float:
-    return _Expected(spec).events
+    return Expected(spec).events
 
 
 def share_by(spec: ModelSpec) -> Callable[[int], float]:
@@ -163,7 +158,7 @@ def share_by(spec: ModelSpec) -> Callable[[int], float]:
     Of a ramp the simulated time says little: its last steps have several times the events of its first.  Only packets
     count: of what has a period most is computed, or happens only where somebody competes.
     """
-    expected = _Expected(spec)
+    expected = Expected(spec)
     whole_ns, of_packets = max(expected.length_ns, 1), expected.events_of_packets
     whole = sum(of_packets.values())
 
@@ -176,7 +171,7 @@ def share_by(spec: ModelSpec) -> Callable[[int], float]:
     return share
 
 
-class _Expected:
+class Expected:
     """What a replication of a model is expected to be; each quantity is worked out once, whoever builds on it."""
 
     def __init__(self, spec: ModelSpec) -> None:
