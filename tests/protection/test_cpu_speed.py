@@ -1,12 +1,17 @@
 """A CPU of another speed does the same: the guest writes, reads its clock and executes as much for the same work."""
 
 import math
+import re
 from typing import Any
 
 import pytest
 
 from tests.composition.composed import checked
 from vftsim.composition.run import run_model
+from vftsim.platform.io.driver_domain import DriverDomainSpec
+from vftsim.platform.io.paths.paravirtual import Paravirtual
+from vftsim.platform.protection import mechanism
+from vftsim.spec import Spec
 
 
 def protected(protection: dict[str, Any], speed: float, **guest: Any) -> Any:
@@ -93,3 +98,44 @@ def test_a_pause_is_work_of_the_host(protection: dict[str, Any], page_ms: float)
     stopped_ms = [found.stopped_ns / 1e6 / found.counted["states_taken"] for found in (slow, fast)]
     pages = slow.dirty_pages / slow.counted["states_taken"]
     assert stopped_ms[0] - stopped_ms[1] == pytest.approx(0.75 * (3.0 + page_ms * pages), rel=0.03)
+
+
+COSTS = re.compile(r"(pause|sender|cost)\..*(?<!settling)|state\.receive_cost|suspend|boundary|(\w+\.)?\w+_cost")
+RATES = re.compile(r"memory\.touch_rate|instruction_rate|simulated_rate")
+
+
+def stated(spec: Spec, factor: int, before: str = "") -> dict[str, Any]:
+    """What a part says of CPU work, times a factor, and of what comes in so much of it, by the factor."""
+    found: dict[str, Any] = {}
+    for name in type(spec).model_fields:
+        value, key = getattr(spec, name), f"{before}{name}"
+        if isinstance(value, Spec):
+            found |= {name: inner} if (inner := stated(value, factor, f"{key}.")) else {}
+        elif isinstance(value, int | float) and COSTS.fullmatch(key):
+            found[name] = value * factor
+        elif isinstance(value, float) and RATES.fullmatch(key):
+            found[name] = value / factor
+    return found
+
+
+@pytest.mark.parametrize("kind", ["lockstep", "checkpoint", "event_sync", "coarse_lockstep", "hypervisor_epoch"])
+def test_twice_the_work_at_twice_the_speed_is_the_same(kind: str):
+    """All costs are of CPU work at speed 1: stated twice, a processor of twice the speed takes as long for them."""
+    found = []
+    for factor in (1, 2):
+        guest = {
+            "interfaces": {"eth0": {"path": {"kind": "paravirtual", **stated(Paravirtual(), factor)}}},
+            "applications": {"server": {"kind": "service", "demand": 100_000 * factor, "threads": 8}},
+            "protection": {"kind": kind, **stated(mechanism.PROTECTIONS[kind](), factor)},
+        }
+        data = {
+            "hosts": {"host": {"pcpus": 2, "cpu_speed": factor, "scheduler": {"kind": "credit2"}, "switch_cost": 0}},
+            "domains": {"dom0": {"driver": stated(DriverDomainSpec(), factor)}, "guest": guest},
+            "workloads": {"load": {"kind": "open_requests", "to": "guest", "rate": "300 /s"}},
+            "measure": {"warm_up": "500 ms", "duration": "1 s"},
+        }
+        outcomes: dict[str, Any] = dict(run_model(checked(data), 1, 0, "compiled").whole.outcomes)
+        of_guest = outcomes["domains.guest.protection"]
+        cpu_ns = outcomes["domains.dom0"].cpu_ns, outcomes["domains.guest"].cpu_ns
+        found.append((*cpu_ns, of_guest.stopped_ns, of_guest.backup_cpu_ns, of_guest.sender_cpu_ns))
+    assert found[1] == pytest.approx(found[0], rel=1e-3)

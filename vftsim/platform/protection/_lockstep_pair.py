@@ -35,7 +35,7 @@ from vftsim.platform.protection.guard import (
     release,
 )
 from vftsim.platform.protection.mechanism import begin, lag, missing, set_backup_speed
-from vftsim.platform.protection.pair import Pair, Train, pairs
+from vftsim.platform.protection.pair import Log, Pair, Train, pairs
 
 ENTITY = 3
 """Orders a pair's events among simultaneous ones of their kind."""
@@ -72,8 +72,14 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
         due_ns += costs.take_due_ns(recording)
     cost_ns = vlockstep.packet_cost_ns + due_ns + vlockstep.kibibyte_cost_ns * data_bytes // 1024
     if recording.is_counted:
-        log.recording_ns += cost_ns
+        note_recording(sim, guard, log, cost_ns)
     return cost_ns
+
+
+@part
+def note_recording(sim: Sim, guard: Guard, log: Log, cost_ns: int) -> None:
+    """Take note of CPU time of the guest that goes into recording, which the secondary does not spend."""
+    log.recording_ns += jobs.on_pcpu_ns(domains(sim)[guard.domain], cost_ns)
 
 
 @lockstep.implements(note_read)
@@ -106,7 +112,7 @@ def log_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, replica
         return copying_ns + (vlockstep.packet_cost_ns if data_bytes > 0 else 0)
     recording.disk_operations += 1
     cost_ns = recording.disk_ns + copying_ns
-    pairs(sim)[vlockstep.pair].log.recording_ns += cost_ns
+    note_recording(sim, guard, pairs(sim)[vlockstep.pair].log, cost_ns)
     return cost_ns
 
 
@@ -148,7 +154,7 @@ def count_output(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     recording = recordings(sim)[guard.row]
     recording.outputs += 1
     if recording.is_counted:
-        pairs(sim)[vlockstep.pair].log.recording_ns += vlockstep.output_cost_ns
+        note_recording(sim, guard, pairs(sim)[vlockstep.pair].log, vlockstep.output_cost_ns)
 
 
 @part
@@ -295,7 +301,7 @@ def charge_due(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording
     costs.count_exits(sim, guard, recording)
     due_ns = pair.log.cost_due_ns + costs.take_due_ns(recording)
     pair.log.cost_due_ns = 0
-    pair.log.recording_ns += due_ns
+    note_recording(sim, guard, pair.log, due_ns)
     if due_ns > 0:
         domain = domains(sim)[guard.domain]
         jobs.raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], due_ns, on_charged, guard.row, 0)

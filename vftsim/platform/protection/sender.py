@@ -15,7 +15,7 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import nearest
-from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.jobs import on_pcpu_ns, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.prices import assumed
@@ -64,8 +64,9 @@ def charge(sim: Sim, guard: Guard, pages: float) -> None:
     demand_ns = sender.state_ns + nearest(sender.page_ns * pages)
     if sender.domain != 0 and demand_ns > 0:
         # Beside the state, not before it: the state leaves while the driver domain still works.
-        sender.charged_ns += demand_ns
-        submit(sim, domains(sim)[sender.domain], demand_ns, on_sent, guard.row, 0)
+        domain = domains(sim)[sender.domain]
+        sender.charged_ns += on_pcpu_ns(domain, demand_ns)
+        submit(sim, domain, demand_ns, on_sent, guard.row, 0)
 
 
 @work_done
