@@ -31,9 +31,14 @@ def answer(text):
 def test_an_interrupted_study_without_an_answer_says_what_is_kept(tmp_path):
     """Of 'compare --protection all' one mechanism's runs had finished."""
     told = rf"no run of all had finished; 1 finished run is in '{tmp_path / 's'}', the same command goes on"
-    with pytest.raises(Interrupted, match=told), resumable_store(tmp_path / "s", "compare") as store:
-        store.keep({"model": "m", "seed": 1}, 0, {"x": 1})
-        raise Interrupted("no run of all had finished")
+
+    def end_after_one_run():
+        with resumable_store(tmp_path / "s", "compare") as store:
+            store.keep({"model": "m", "seed": 1}, 0, {"x": 1})
+            raise Interrupted("no run of all had finished")
+
+    with pytest.raises(Interrupted, match=told):
+        end_after_one_run()
 
 
 def test_an_interrupted_study_that_nobody_keeps_says_what_had_finished():
