@@ -2,27 +2,21 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from tests.calibrate.test_prediction import FIT
 from tests.study.tiny import tiny
-from vftsim.calibrate.structure_error import HeldOut, StructureError, each_left_out, read_held_out
+from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.structure_error import StructureError, each_left_out, read_held_out
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 
 
 def row(measured, predicted, quantity="cpu", environment="a", phase="r1", half=0.0):
-    return HeldOut(
-        environment=environment,
-        phase=phase,
-        quantity=quantity,
-        measured=measured,
-        predicted=predicted,
-        low=predicted - half,
-        high=predicted + half,
-    )
+    return Row(environment, phase, quantity, "out", measured, predicted, predicted - half, predicted + half, 2, {})
 
 
 def test_of_thirty_nine_errors_the_second_from_either_end_bounds_nine_of_ten():
@@ -68,7 +62,7 @@ def test_a_prediction_has_the_range_beside_its_own(tmp_path, capsys):
         tiny(steps="{initial: 10 /s, increment: 10 /s, duration: 4 s, transient: 1 s, most: 1}")
     )
     (tmp_path / "fit.json").write_text(json.dumps(FIT))
-    lines = [row(50.0 + e, 50.0, half=1.0).model_dump() for e in (-4.0, 25.0)]
+    lines = [asdict(row(50.0 + e, 50.0, half=1.0)) for e in (-4.0, 25.0)]
     (tmp_path / "rows.json").write_text(json.dumps({"rows": lines}))
     words = [
         "predict",
@@ -102,6 +96,6 @@ def test_shipped_rows_are_read_and_mistakes_are_told(tmp_path):
     wrong.write_text('{"rows": [{"environment": "a"}]}')
     with pytest.raises(UsageError, match=r"not what 'vftsim validate' wrote: rows\.0\.phase: Field required"):
         read_held_out(str(wrong))
-    wrong.write_text(json.dumps({"rows": [row(0.0, 5.0, "SES1/p90").model_dump()]}))
+    wrong.write_text(json.dumps({"rows": [asdict(row(0.0, 5.0, "SES1/p90"))]}))
     with pytest.raises(UsageError, match="a delay of 0 or less has no ratio"):
         read_held_out(str(wrong))

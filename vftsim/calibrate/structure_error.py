@@ -13,11 +13,11 @@ fitted numbers; so the range around a prediction is the wider one at either end,
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from vftsim.calibrate.accuracy import Row, is_relative
 from vftsim.calibrate.summary import kind_of
@@ -37,37 +37,20 @@ def learned_as(quantity: str) -> str:
     return "cpu" if quantity.startswith("cpu.") else kind_of(quantity)
 
 
-class HeldOut(BaseModel):
-    """A figure that no fit used, and its prediction."""
-
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, frozen=True)
-
-    environment: str
-    phase: str
-    quantity: str
-    measured: float
-    predicted: float
-    low: float
-    high: float
-
-    @property
-    def kind(self) -> str:
-        """Kind of the rows from which it is learned."""
-        return learned_as(self.quantity)
-
-    @property
-    def error(self) -> float:
-        """Measured less predicted; of delays the logarithm of their ratio."""
-        if is_relative(self.quantity):
-            return math.log(self.measured / self.predicted)
-        return self.measured - self.predicted
+def _of_file(row: Any) -> Any:
+    return {"sample": "out", "n": 0, "nulls": {}} | row if isinstance(row, dict) else row
 
 
 class HeldOutFile(BaseModel):
-    """Rows of a validation."""
+    """Rows of a validation that no fit used, without what is the same of all, and null models."""
 
     model_config = ConfigDict(extra="ignore")
-    rows: list[HeldOut] = Field(min_length=1)
+    rows: list[Annotated[Row, BeforeValidator(_of_file)]] = Field(min_length=1)
+
+
+def _error(row: Row) -> float:
+    """Return measured less predicted; of delays the logarithm of their ratio."""
+    return math.log(row.measured / row.predicted) if is_relative(row.quantity) else row.measured - row.predicted
 
 
 def _at(quantity: str, predicted: float, error: float) -> float:
@@ -83,11 +66,11 @@ class StructureError:
     runs: int
 
     @classmethod
-    def learned(cls, rows: Iterable[HeldOut]) -> Self:
+    def learned(cls, rows: Iterable[Row]) -> Self:
         errors_of: dict[str, list[float]] = {}
         runs = set()
         for row in rows:
-            errors_of.setdefault(row.kind, []).append(row.error)
+            errors_of.setdefault(learned_as(row.quantity), []).append(_error(row))
             runs.add((row.environment, row.phase))
         return cls({kind: sorted(errors) for kind, errors in errors_of.items()}, len(runs))
 
@@ -106,26 +89,22 @@ class StructureError:
         return len(self.errors.get(learned_as(quantity), ()))
 
 
-def held_out(rows: Iterable[Row]) -> list[HeldOut]:
+def held_out(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of a validation that no fit used and that errors can be told of."""
-    return [
-        HeldOut(**{name: getattr(row, name) for name in HeldOut.model_fields})
-        for row in rows
-        if row.sample == "out" and learned_as(row.quantity) and _has_error(row.quantity, row.measured, row.predicted)
-    ]
+    return [row for row in rows if row.sample == "out" and learned_as(row.quantity) and _has_error(row)]
 
 
 def as_file(rows: Iterable[Row]) -> bytes:
     """Return the held-out rows of a validation as they are read again, one a line, to four digits."""
-    short = [{k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row} for row in held_out(rows)]
-    lines = map(json.dumps, short)
+    told = [(name for name in asdict(row).items() if name[0] not in _of_file({})) for row in held_out(rows)]
+    lines = [json.dumps({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row}) for row in told]
     return ('{"rows": [\n' + ",\n".join(lines) + "\n]}\n").encode()
 
 
-def _has_error(quantity: str, measured: float, predicted: float) -> bool:
-    if not (math.isfinite(measured) and math.isfinite(predicted)):
+def _has_error(row: Row) -> bool:
+    if not (math.isfinite(row.measured) and math.isfinite(row.predicted)):
         return False
-    return not is_relative(quantity) or (measured > 0.0 and predicted > 0.0)
+    return not is_relative(row.quantity) or (row.measured > 0.0 and row.predicted > 0.0)
 
 
 def read_held_out(name_or_path: str) -> StructureError:
@@ -144,7 +123,7 @@ def read_held_out(name_or_path: str) -> StructureError:
     except ValidationError as error:
         why = first_mistake(error)
         raise UsageError(f"--held-out: '{path}' is not what 'vftsim validate' wrote: {why}") from None
-    if wrong := next((r for r in file.rows if not _has_error(r.quantity, r.measured, r.predicted)), None):
+    if wrong := next((row for row in file.rows if not _has_error(row)), None):
         raise UsageError(f"--held-out: '{path}': a delay of 0 or less has no ratio ({wrong.phase}, {wrong.quantity})")
     return StructureError.learned(file.rows)
 
@@ -164,7 +143,7 @@ class LeftOutRows:
     by_environments: int
 
 
-def each_left_out(rows: Sequence[HeldOut]) -> list[LeftOutRows]:
+def each_left_out(rows: Sequence[Row]) -> list[LeftOutRows]:
     """Judge every held-out row by the range that the rows of other runs, or other environments, tell."""
     by_kind: dict[tuple[str, str], list[tuple[bool, bool, bool]]] = {}
     from_runs = {run: _without(rows, *run) for run in dict.fromkeys((r.environment, r.phase) for r in rows)}
@@ -174,11 +153,11 @@ def each_left_out(rows: Sequence[HeldOut]) -> list[LeftOutRows]:
         for error in (from_runs[row.environment, row.phase], from_others[row.environment]):
             low, high = error.around(row.quantity, row.predicted, row.low, row.high)
             inside.append(low <= row.measured <= high)
-        by_kind.setdefault((row.environment, row.kind), []).append((inside[0], inside[1], inside[2]))
+        by_kind.setdefault((row.environment, learned_as(row.quantity)), []).append((inside[0], inside[1], inside[2]))
     return [LeftOutRows(*key, len(judged), *map(sum, zip(*judged, strict=True))) for key, judged in by_kind.items()]
 
 
-def _without(rows: Sequence[HeldOut], environment: str, phase: str | None = None) -> StructureError:
+def _without(rows: Sequence[Row], environment: str, phase: str | None = None) -> StructureError:
     return StructureError.learned(
         row for row in rows if row.environment != environment or (phase is not None and row.phase != phase)
     )
