@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from vftsim.kernel import (
+    BESIDE,
     Chain,
     Family,
     Fifo,
@@ -220,6 +221,7 @@ class Item(Record):
 
 
 class Basket(Record):
+    row: int
     items: Fifo
     total: int
 
@@ -229,9 +231,26 @@ baskets = Table("baskets", Basket, 4)
 item_list = Chain(items, "link")
 
 
+class Label(Record):
+    looks: int
+
+
+labels = Table("labels", Label, beside=baskets)
+
+
 @part
 def new_item(sim: Sim, owner: int) -> int:
     return items.new(sim, owner=owner)
+
+
+@part
+def look(sim: Sim, basket: Basket, label: Label = BESIDE) -> None:
+    label.looks += 1
+
+
+@part
+def mark_tenfold(sim: Sim, label: Label) -> None:
+    label.looks *= 10
 
 
 @entry
@@ -242,7 +261,9 @@ def put_in(sim: Sim, basket: Basket, weight: int) -> None:
 
 
 @entry
-def empty(sim: Sim, basket: Basket, _: int) -> int:
+def empty(sim: Sim, basket: Basket, _: int, label: Label = BESIDE) -> int:
+    look(sim, basket)
+    mark_tenfold(sim, label)
     for row in item_list.rows(sim, basket.items):
         basket.total += items(sim)[row].row * items(sim)[row].owner * items(sim)[row].weight
         items.free(sim, row)
@@ -259,7 +280,7 @@ def test_rows_are_handed_over_taken_with_values_and_walked(engine_name):
     # A row has its number for good, whoever has it next: of the two that are free the last comes first.
     engine.call(put_in, basket, 3)
     assert engine.call(empty, basket) - 33 == 2 * 1 * 3
-    assert int(record.total) == 39
+    assert (int(record.total), int(engine.rows(labels)[basket].looks)) == (39, 110)
 
 
 @part
@@ -286,6 +307,11 @@ def calls_misnames(sim: Sim, basket: Basket, _: int) -> None:
 
 
 @entry
+def has_nobody_beside(sim: Sim, item: Item, _: int, label: Label = BESIDE) -> None:
+    label.looks = item.weight
+
+
+@entry
 def is_handed_nothing(sim: Sim, nothing: Record, _: int) -> None:
     pass
 
@@ -295,6 +321,7 @@ def is_handed_nothing(sim: Sim, nothing: Record, _: int) -> None:
     [
         (calls_skips, "without continue and else"),
         (calls_misnames, "Item has no colour"),
+        (has_nobody_beside, "label stands beside none of its arguments"),
         (is_handed_nothing, r"handed a Record, of which there are \d+ tables"),
     ],
 )

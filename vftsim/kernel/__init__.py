@@ -4,6 +4,7 @@ from typing import Annotated
 
 from vftsim.kernel.choose import ENGINE_NAMES, EngineWarning, make_engine
 from vftsim.kernel.declare import (
+    BESIDE,
     Action,
     Chain,
     Entry,
@@ -28,6 +29,7 @@ from vftsim.kernel.order import EventKind
 from vftsim.kernel.record import Record
 
 __all__ = [
+    "BESIDE",
     "ENGINE_NAMES",
     "FOREVER_NS",
     "Action",

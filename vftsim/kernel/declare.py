@@ -14,7 +14,9 @@ A mechanism's module declares records and tables, and functions over them:
 * :func:`entry`: what the driver may call.
 
 A callback or an entry that is handed the number of a row may say so by its types: of ``(sim: Sim, vcpu: Vcpu, token:
-int)`` the second is the row itself, of the one table that has such records.
+int)`` the second is the row itself, of the one table that has such records.  Any function but a slot may work on rows
+that stand beside those of its arguments: ``(sim: Sim, guard: Guard, channel: Channel = BESIDE)`` is called without the
+last.
 
 Nothing here runs a model: :mod:`vftsim.kernel.link` puts the functions that a model uses together, for
 either engine.
@@ -50,6 +52,10 @@ class Fifo(Record):
     first: int
     last: int
     length: int
+
+
+BESIDE: Any = object()
+"""Default of a parameter that nobody gives: the row beside that of another parameter."""
 
 
 def _unlinked(declared: object) -> NoReturn:

@@ -28,7 +28,7 @@ from types import CodeType
 from typing import Any, NoReturn, TypeVar, get_type_hints
 
 from vftsim.kernel import declare
-from vftsim.kernel.declare import TABLES, Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
+from vftsim.kernel.declare import BESIDE, TABLES, Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
 from vftsim.kernel.record import Record, fields
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
@@ -208,7 +208,7 @@ class _Linker:
         arguments = ast.arguments([], [ast.arg(a.arg) for a in tree.args.args], None, [], [], None, [])
         fresh = ast.FunctionDef(f"{part.name}__default" if isinstance(part, Slot) else part.name, arguments, [], [])
         ast.copy_location(fresh, tree)
-        fresh.body = [*rewriter.rows_handed_over(fresh), *rewriter.statements(body)]
+        fresh.body = [*rewriter.rows_looked_up(fresh), *rewriter.statements(body)]
         function = Function(fresh.name, fresh, path, rewriter.calls)
         return _Written(function, part.function, rewriter.resolved, rewriter.asked)
 
@@ -341,27 +341,39 @@ class _Rewriter(ast.NodeVisitor):
         written = [self._part(node) for node in nodes]
         return [each for one in written for each in (one if isinstance(one, list) else [one])]
 
-    def rows_handed_over(self, function: ast.FunctionDef) -> list[ast.stmt]:
-        """Return what looks up the rows whose numbers a callback or an entry is called with; rename these."""
-        if not isinstance(self.part, Action | Entry):
+    def rows_looked_up(self, function: ast.FunctionDef) -> list[ast.stmt]:
+        """Return what looks up the rows that a function works on and is not called with, and leave its own arguments.
+
+        A callback or an entry is called with numbers of rows, and nobody with a row :data:`.declare.BESIDE` another.
+        """
+        arguments = function.args.args
+        count = len(arguments) - sum(value is BESIDE for value in self.part.function.__defaults__ or ())
+        is_called_by_number = isinstance(self.part, Action | Entry)
+        if count == len(arguments) and not is_called_by_number:
             return []
-        sim, *others = function.args.args
-        hints, lookups = get_type_hints(self.part.function), []
-        for argument in others:
+        hints, sim = get_type_hints(self.part.function), arguments[0].arg
+        owners = {hints.get(argument.arg): argument.arg for argument in arguments[1:count]}
+        lookups = []
+        for argument in arguments[1:count] if is_called_by_number else ():
             record = hints.get(argument.arg)
             if isinstance(record, type) and issubclass(record, Record):
-                row = f"{argument.arg}__row"
-                lookups.append(
-                    self._parsed(f"{argument.arg} = {sim.arg}.{self._table_of(record, function)}[{row}]", function)
-                )
-                argument.arg = row
-        return lookups
+                lookups.append((argument.arg, self._table_of(record, function), f"{argument.arg}__row"))
+                argument.arg += "__row"
+        for argument in arguments[count:]:
+            table = self._table_of(hints[argument.arg], function)
+            owner = owners.get(table.beside.record) if table.beside is not None else None
+            if owner is None:
+                self._refuse(function, f"{argument.arg} stands beside none of its arguments")
+            lookups.append((argument.arg, table, f"{owner}.row"))
+        del arguments[count:]
+        return [self._parsed(f"{name} = {sim}.{table.name}[{row}]", function) for name, table, row in lookups]
 
-    def _table_of(self, record: type[Record], place: ast.AST) -> str:
+    def _table_of(self, record: type[Record], place: ast.AST) -> Table[Any]:
         tables = TABLES.get(record, [])
         if len(tables) != 1:
             self._refuse(place, f"is handed a {record.__name__}, of which there are {len(tables)} tables")
-        return self._ask(_Linker.table, tables[0])
+        self._ask(_Linker.table, tables[0])
+        return tables[0]
 
     def _parsed(self, text: str, place: ast.AST) -> ast.stmt:
         statement = ast.parse(text).body[0]

@@ -9,7 +9,7 @@ Re-entrancy: a finished piece of work may wake anything, freeze domains and make
 again before its callback returns; the host then leaves the pCPU as the callback put it (:func:`on_run_end`).
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, is_due_before, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event, is_due_before, part
 from vftsim.platform.cpu import guest_scheduler, scheduler
 from vftsim.platform.cpu.guest import finish, next_run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note
@@ -20,6 +20,7 @@ from vftsim.platform.cpu.records import (
     RUNNING,
     Host,
     Pcpu,
+    PcpuQueue,
     Vcpu,
     asked,
     domains,
@@ -74,9 +75,8 @@ def request_reschedule(sim: Sim, pcpu: Pcpu) -> None:
 
 
 @part
-def serve_requests(sim: Sim, host: Host) -> None:
+def serve_requests(sim: Sim, host: Host, queue: PcpuQueue = BESIDE) -> None:
     """Let the pCPU choose that was asked first, and those that are asked besides: the lowest number first."""
-    queue = asked(sim)[host.row]
     lowest = 0
     # A choice may ask further pCPUs, which join the list: a loop, because compiled functions call in no circle.
     while queue.queued > 0:

@@ -13,7 +13,7 @@ for all its vCPUs together); the time of interrupts, which real kernels charge t
 
 from typing import Any
 
-from vftsim.kernel import Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu import guest_scheduler as slots
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -197,13 +197,12 @@ def new_process(sim: Sim, domain: Domain, sleeps_on_disk: bool) -> int:
 
 
 @part
-def enqueue(sim: Sim, domain: Domain, row: int, where: int) -> bool:
+def enqueue(sim: Sim, domain: Domain, row: int, where: int, process_domain: ProcessDomain = BESIDE) -> bool:
     """Give a process a job, and wake it if it sleeps."""
     process = processes(sim)[process_of(sim, domain, row)]
     work_list.push(sim, process.jobs, row)
     if process.state != ASLEEP:
         return False
-    process_domain = process_domains(sim)[domain.row]
     settle_domain(sim, domain)
     member_list.push(sim, process_domain.members, process.row)
     process.state = READY
@@ -230,9 +229,8 @@ def is_woken_by_process(sim: Sim, domain: Domain) -> bool:
 
 
 @part
-def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
+def go_on(sim: Sim, domain: Domain, vcpu: Vcpu, process_vcpu: ProcessVcpu = BESIDE) -> int:
     """Keep the process of a vCPU, or weigh it against the others; return how long it may run."""
-    process_vcpu = process_vcpus(sim)[vcpu.row]
     process_vcpu.has_finished = False
     # Nothing to take back: a displaced job is still the first of its process's jobs.
     vcpu.interrupted = 0
@@ -274,9 +272,8 @@ def fall_asleep(sim: Sim, domain: Domain, process: Process) -> None:
 
 
 @part
-def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu) -> None:
+def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu, ours: ProcessDomain = BESIDE) -> None:
     """Put the next process on a vCPU; the one there waits with the others."""
-    ours = process_domains(sim)[domain.row]
     process_vcpu.must_choose = False
     if process_vcpu.process != 0:
         process = processes(sim)[process_vcpu.process]
@@ -311,17 +308,15 @@ def run_over(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
 
 
 @part
-def job_done(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
+def job_done(sim: Sim, domain: Domain, vcpu: Vcpu, process_vcpu: ProcessVcpu = BESIDE) -> None:
     """Take a job from its process, which stays on the vCPU for now."""
-    process_vcpu = process_vcpus(sim)[vcpu.row]
     work_list.pop(sim, processes(sim)[process_vcpu.process].jobs)
     process_vcpu.has_finished = True
 
 
 @part
-def give_way(sim: Sim, domain: Domain) -> None:
+def give_way(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
     """Let a newcomer pre-empt, and limit the runs that were planned without it."""
-    ours = process_domains(sim)[domain.row]
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         process_vcpu = process_vcpus(sim)[row]
         if process_vcpu.process == 0 or ours.ready == 0:
@@ -350,7 +345,7 @@ def jobs_waiting(sim: Sim, domain: Domain) -> int:
 
 
 @part
-def forget_jobs(sim: Sim, domain: Domain) -> None:
+def forget_jobs(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
     """Lose all jobs; every process sleeps."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
@@ -362,7 +357,6 @@ def forget_jobs(sim: Sim, domain: Domain) -> None:
         process_vcpu.process = 0
         process_vcpu.must_choose = False
         process_vcpu.has_finished = False
-    ours = process_domains(sim)[domain.row]
     while ours.members.length > 0:
         process = processes(sim)[ours.members.first]
         while process.jobs.length > 0:

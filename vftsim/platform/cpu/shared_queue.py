@@ -8,7 +8,7 @@ may use.  A vCPU that was pre-empted looks for a place in the same way.
 The queue stands in the order in which vCPUs joined it, so of equally urgent ones the first is taken.
 """
 
-from vftsim.kernel import Chain, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Fifo, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
@@ -242,9 +242,8 @@ def hold(sim: Sim, vcpu: Vcpu) -> None:
 
 
 @part
-def place_held(sim: Sim, host: Host) -> None:
+def place_held(sim: Sim, host: Host, queue_host: QueueHost = BESIDE) -> None:
     """Ask pCPUs to choose again for all that are held, most urgent first, each on another pCPU; none is held then."""
-    queue_host = queue_hosts(sim)[host.row]
     for row in waiting_list.rows(sim, queue_host.waiting):
         if queue_vcpus(sim)[row].held:
             queue_vcpus(sim)[row].held = False
@@ -257,12 +256,11 @@ def place_held(sim: Sim, host: Host) -> None:
 
 
 @part
-def line_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def line_up(sim: Sim, host: Host, vcpu: Vcpu, queue_vcpu: QueueVcpu = BESIDE) -> None:
     """Put a vCPU among those to be placed, behind all that are as urgent.
 
     Its urgency is taken now: placing the first charges others, which must not change the order.
     """
-    queue_vcpu = queue_vcpus(sim)[vcpu.row]
     queue_vcpu.rank, queue_vcpu.level = urgency(sim, host, vcpu)
     # Behind all that are as urgent, as in the queue.
     before = 0

@@ -13,7 +13,7 @@ Assumption: a host that takes a machine over has a driver domain (and device mod
 host's, and what that one had in its hands leaves: both are not a matter of this guest alone.
 """
 
-from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.nic import MOST_NICS, Nic, catch_up, nics
 from vftsim.platform.io.packet import (
     Port,
@@ -109,9 +109,8 @@ def on_room(sim: Sim, ring_row: int, token: int) -> None:
 
 
 @part
-def take_no_more(sim: Sim, port: Port) -> None:
+def take_no_more(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Lose what is to come."""
-    end = guest_ends(sim)[port.row]
     end.is_cut = True
     if end.nic != 0:
         catch_up(sim, nics(sim)[end.nic])
@@ -119,10 +118,9 @@ def take_no_more(sim: Sim, port: Port) -> None:
 
 
 @part
-def cut_off(sim: Sim, port: Port) -> None:
+def cut_off(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Lose what stands in the receive ring too; what the guest's driver has in its hands has entered the guest."""
     take_no_more(sim, port)
-    end = guest_ends(sim)[port.row]
     if end.nic != 0:
         lose_descriptors(sim, nics(sim)[end.nic], end.down)
     else:
@@ -133,9 +131,8 @@ def cut_off(sim: Sim, port: Port) -> None:
 
 
 @part
-def reconnect(sim: Sim, port: Port) -> None:
+def reconnect(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Take packets again, from now on."""
-    end = guest_ends(sim)[port.row]
     if end.nic != 0:
         catch_up(sim, nics(sim)[end.nic])
         nics(sim)[end.nic].is_cut = False
@@ -152,9 +149,8 @@ def is_gone(sim: Sim, packet: int) -> bool:
 
 
 @part
-def forget_packets(sim: Sim, port: Port) -> None:
+def forget_packets(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Lose what rings and driver hold, and what waits for room there: all of it was in the guest's memory."""
-    end = guest_ends(sim)[port.row]
     forget_batch(sim, stages(sim)[end.driver], end.lost)
     if end.nic != 0:
         catch_up(sim, nics(sim)[end.nic])

@@ -5,7 +5,7 @@ CPU time, exits, context switches, batches sent) add up and are paid as interrup
 ``settling`` at the latest, so that a guest without packets pays too.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters
@@ -79,9 +79,8 @@ def counts(engine: Engine, guard: int) -> dict[str, int]:
 
 
 @part
-def start(sim: Sim, guard: Guard, run_ns: int) -> None:
+def start(sim: Sim, guard: Guard, run_ns: int, recording: Recording = BESIDE) -> None:
     """Count from now on; the guest has used ``run_ns`` of CPU time."""
-    recording = recordings(sim)[guard.row]
     recording.due_ns = 0
     recording.exits_seen = guard.exits
     recording.switches_seen = domains(sim)[guard.domain].switches

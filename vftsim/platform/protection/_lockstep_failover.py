@@ -1,6 +1,6 @@
 """How a lockstep secondary goes live when its primary fails; see :mod:`vftsim.platform.protection.lockstep`."""
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event, part
 from vftsim.platform.protection import account, audit, commit, log_writer, machine, reprotection, rollback
 from vftsim.platform.protection._lockstep_pair import ENTITY, new_plan, truncate, unprotect
 from vftsim.platform.protection._lockstep_records import (
@@ -28,18 +28,16 @@ from vftsim.platform.protection.storage import locked_ns
 
 
 @part
-def add_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None:
+def add_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool, vlockstep: Lockstep = BESIDE) -> None:
     """Let entries be lost that would leave, or arrive, after ``time_ns``."""
-    vlockstep = locksteps(sim)[guard.row]
     row = limits.new(sim, time_ns=time_ns, is_arrival=is_arrival)
     limit_list.push(sim, vlockstep.limits, row)
     vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
 @part
-def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None:
+def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool, vlockstep: Lockstep = BESIDE) -> None:
     """Take one such limit away, if there is one."""
-    vlockstep = locksteps(sim)[guard.row]
     row = vlockstep.limits.first
     while row != 0 and (limits(sim)[row].time_ns != time_ns or limits(sim)[row].is_arrival != is_arrival):
         row = limits(sim)[row].link
@@ -71,9 +69,8 @@ def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
 
 
 @lockstep.implements(primary_crash)
-def crash_primary(sim: Sim, guard: Guard) -> None:
+def crash_primary(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     """Fail over, if there is somebody to fail over to."""
-    vlockstep = locksteps(sim)[guard.row]
     # The instant has come for which expect_crash() had announced it.
     remove_limit(sim, guard, sim.now_ns, False)
     if guard.dead or (vlockstep.state == FAILING_OVER and not vlockstep.is_cut):

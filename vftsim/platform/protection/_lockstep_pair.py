@@ -3,7 +3,7 @@
 See :mod:`vftsim.platform.protection.lockstep` for the mechanism as a whole.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event, part
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains, vcpus, work_done
@@ -50,9 +50,8 @@ def is_logging(vlockstep: Lockstep) -> bool:
 
 
 @lockstep.implements(note_input)
-def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
+def log_input(sim: Sim, guard: Guard, size_bytes: int, vlockstep: Lockstep = BESIDE) -> int:
     """Log a packet with its data; return what that costs the guest, or :data:`LOST`."""
-    vlockstep = locksteps(sim)[guard.row]
     if not is_logging(vlockstep):
         if vlockstep.state == SPLIT:
             count(sim, guard, account.INPUTS_WHILE_SPLIT, 1)
@@ -83,9 +82,8 @@ def note_recording(sim: Sim, guard: Guard, log: Log, cost_ns: int) -> None:
 
 
 @lockstep.implements(note_read)
-def read_too(sim: Sim, guard: Guard, size_bytes: int) -> int:
+def read_too(sim: Sim, guard: Guard, size_bytes: int, vlockstep: Lockstep = BESIDE) -> int:
     """Return when the secondary has read the same on its own path; 0: it does not, or the pair is not in step."""
-    vlockstep = locksteps(sim)[guard.row]
     recording = recordings(sim)[guard.row]
     if not recording.secondary_reads or not is_logging(vlockstep):
         return 0
@@ -117,9 +115,8 @@ def log_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, replica
 
 
 @lockstep.implements(hold_output)
-def log_output(sim: Sim, guard: Guard, packet: int) -> None:
+def log_output(sim: Sim, guard: Guard, packet: int, vlockstep: Lockstep = BESIDE) -> None:
     """Log the output operation and hold the output."""
-    vlockstep = locksteps(sim)[guard.row]
     if vlockstep.state == FAILING_OVER:
         packet_list.push(sim, vlockstep.pending, packet)
     elif is_logging(vlockstep):
@@ -149,9 +146,8 @@ def hold_logged(sim: Sim, guard: Guard, vlockstep: Lockstep, packet: int) -> Non
 
 
 @part
-def count_output(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
+def count_output(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording = BESIDE) -> None:
     """Count an output, whose price the program has paid."""
-    recording = recordings(sim)[guard.row]
     recording.outputs += 1
     if recording.is_counted:
         note_recording(sim, guard, pairs(sim)[vlockstep.pair].log, vlockstep.output_cost_ns)
@@ -246,17 +242,15 @@ def resume_with_room(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
 
 
 @lockstep.implements(before_stop)
-def sync(sim: Sim, guard: Guard) -> None:
+def sync(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     """Write the log up to now: a stopped guest takes no timer interrupts."""
-    vlockstep = locksteps(sim)[guard.row]
     if is_logging(vlockstep):
         log_writer.advance(sim, pairs(sim)[vlockstep.pair])
 
 
 @part
-def start_settling(sim: Sim, guard: Guard) -> None:
+def start_settling(sim: Sim, guard: Guard, recording: Recording = BESIDE) -> None:
     """Have what is counted paid for, if it is."""
-    recording = recordings(sim)[guard.row]
     if not recording.is_counted:
         return
     costs.start(sim, guard, machine.run_ns(sim, guard))
@@ -266,9 +260,8 @@ def start_settling(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_settling(sim: Sim, guard: Guard, token: int) -> None:
+def on_settling(sim: Sim, guard: Guard, token: int, vlockstep: Lockstep = BESIDE) -> None:
     """Give the guest interrupt work for what no packet has carried."""
-    vlockstep = locksteps(sim)[guard.row]
     recording = recordings(sim)[guard.row]
     if guard.dead or not is_logging(vlockstep):
         recording.is_settling = False
@@ -345,9 +338,8 @@ def start_pair(sim: Sim, vlockstep: Lockstep, pair: Pair) -> None:
 
 
 @lockstep.implements(set_backup_speed)
-def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
+def pace_secondary(sim: Sim, guard: Guard, speed: float, vlockstep: Lockstep = BESIDE) -> None:
     """Let the present secondary replay at this share of its speed; the next one is on another host."""
-    vlockstep = locksteps(sim)[guard.row]
     if not is_logging(vlockstep):
         return
     pair = pairs(sim)[vlockstep.pair]
@@ -364,11 +356,10 @@ def set_train(train: Train, like: Train) -> None:
 
 
 @lockstep.implements(begin)
-def protect(sim: Sim, guard: Guard) -> None:
+def protect(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     """Turn protection on, with a secondary that is in step."""
     if guard.dead:
         return
-    vlockstep = locksteps(sim)[guard.row]
     # Read before another pair takes its place.
     before = pairs(sim)[vlockstep.pair]
     vlockstep.replayed_ns += before.secondary.busy_ns
@@ -408,9 +399,8 @@ def truncate(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
 
 
 @lockstep.implements(lag)
-def lag_ns(sim: Sim, guard: Guard) -> int:
+def lag_ns(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> int:
     """Return how far the secondary's execution is behind; 0 without one."""
-    vlockstep = locksteps(sim)[guard.row]
     if vlockstep.state != PROTECTED:
         return 0
     pair = pairs(sim)[vlockstep.pair]
@@ -419,9 +409,8 @@ def lag_ns(sim: Sim, guard: Guard) -> int:
 
 
 @lockstep.implements(missing)
-def unaccounted(sim: Sim, guard: Guard) -> int:
+def unaccounted(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> int:
     """Return how many outputs logged were neither released nor wait."""
-    vlockstep = locksteps(sim)[guard.row]
     if not is_logging(vlockstep):
         return 0
     pair = pairs(sim)[vlockstep.pair]

@@ -33,7 +33,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event, part
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
@@ -45,6 +45,7 @@ from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import ReplicationFields, StatesSent
 from vftsim.platform.protection._replication_records import (
+    Replication,
     abandon,
     acknowledged,
     go_alone,
@@ -271,9 +272,8 @@ checkpoint.implements(go_alone)(output_buffer.release_everything)
 
 
 @checkpoint.implements(start_cycle)
-def start_epochs(sim: Sim, guard: Guard) -> None:
+def start_epochs(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
     """Begin the first epoch, which may be shorter once."""
-    ckpt = checkpoints(sim)[guard.row]
     first_ns = ckpt.first_ns if ckpt.first_ns > 0 else ckpt.interval_ns
     ckpt.first_ns = 0
     ckpt.suspended_ns = sim.now_ns
@@ -287,9 +287,8 @@ def start_epochs(sim: Sim, guard: Guard) -> None:
 
 
 @checkpoint.implements(hold_output)
-def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
+def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int, ckpt: Checkpoint = BESIDE) -> None:
     """Hold an output until the checkpoint that ends this epoch is acknowledged."""
-    ckpt = checkpoints(sim)[guard.row]
     if not is_protecting(replications(sim)[guard.row]):
         send_unheld(sim, guard, packet)
     elif packets(sim)[packet].size_bytes < ckpt.real_time_bytes:
@@ -302,9 +301,8 @@ def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @event
-def on_request(sim: Sim, guard: Guard, token: int) -> None:
+def on_request(sim: Sim, guard: Guard, token: int, ckpt: Checkpoint = BESIDE) -> None:
     """The guest is asked to suspend; it runs until it does."""
-    ckpt = checkpoints(sim)[guard.row]
     if token != replications(sim)[guard.row].step:
         return
     # With no delay at once, not by another event: nothing of this instant comes between.
@@ -358,9 +356,8 @@ def on_suspend(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @part
-def suspend(sim: Sim, guard: Guard) -> None:
+def suspend(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
     """End the epoch: state and barrier belong to the same instant, in which nothing runs."""
-    ckpt = checkpoints(sim)[guard.row]
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
     output_buffer.seal(sim, guard)
@@ -402,19 +399,17 @@ def on_copied(sim: Sim, guard: Guard, token: int) -> None:
 
 
 @checkpoint.implements(acknowledged)
-def commit(sim: Sim, guard: Guard) -> None:
+def commit(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Let the outputs of the epoch go, whose disk writes the backup has received too, and plan the next suspension."""
     output_buffer.release_sealed(sim, guard)
-    replication = replications(sim)[guard.row]
     # A guest that ends with this state takes no other one; its outputs have left all the same.
     if not replication.is_cut:
         replication.step = machine.call_after(sim, guard, rest_ns(sim, guard), on_request)
 
 
 @part
-def rest_ns(sim: Sim, guard: Guard) -> int:
+def rest_ns(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> int:
     """Return the time from an acknowledgement to the next request to suspend."""
-    ckpt = checkpoints(sim)[guard.row]
     due_ns = ckpt.suspended_ns + ckpt.interval_ns
     if ckpt.rule == RESUME:
         due_ns += ckpt.pause_ns
@@ -429,9 +424,8 @@ def rest_ns(sim: Sim, guard: Guard) -> int:
 
 
 @checkpoint.implements(underivable)
-def bypassed_since(sim: Sim, guard: Guard) -> int:
+def bypassed_since(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> int:
     """Return how many outputs past the queue a crash makes underivable: those since the state received last."""
-    ckpt = checkpoints(sim)[guard.row]
     if received_point(sim, guard) == state_streams(sim)[guard.row].point:
         return ckpt.bypassed - ckpt.bypassed_then
     return ckpt.bypassed - ckpt.bypassed_before

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vftsim.errors import UsageError
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
@@ -178,9 +178,8 @@ coarse_lockstep.implements(go_alone)(output_buffer.release_everything)
 
 
 @coarse_lockstep.implements(start_cycle)
-def start_run(sim: Sim, guard: Guard) -> None:
+def start_run(sim: Sim, guard: Guard, coarse: CoarseLockstep = BESIDE) -> None:
     """Begin a run with equal replicas."""
-    coarse = coarse_locksteps(sim)[guard.row]
     coarse.last_due_ns = sim.now_ns
     catch_up(sim, guard, coarse)
     run_ns = draw(sim, coarse.divergences)
@@ -287,9 +286,8 @@ def lateness_ns(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> int:
 
 
 @coarse_lockstep.implements(set_backup_speed)
-def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
+def pace_secondary(sim: Sim, guard: Guard, speed: float, coarse: CoarseLockstep = BESIDE) -> None:
     """Let the secondary execute at this share of its speed; outputs that wait already keep their instants."""
-    coarse = coarse_locksteps(sim)[guard.row]
     # At the old speed up to now: only what is left takes longer.
     coarse.late_ns = int(lateness_ns(sim, guard, coarse) * coarse.secondary_speed / speed)
     coarse.secondary_speed = speed

@@ -14,7 +14,7 @@ says so.
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Record, Sim, Table, part
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.spec.base import Spec
 from vftsim.spec.units import PeriodNs, PositiveDurationNs, S
@@ -65,18 +65,16 @@ def last_heard_ns(time_ns: int, period_ns: int, delay_ns: int) -> int:
 
 
 @part
-def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool) -> int:
+def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool, detector: Detector = BESIDE) -> int:
     """Return when the survivor of a host crash at ``crash_ns`` declares it: heartbeats and log stop."""
-    detector = detectors(sim)[guard.row]
     # What was sent before the crash still arrives; only sending stops.
     beat_ns = last_heard_ns(crash_ns, detector.heartbeat_interval_ns, 0) + detector.entry_ns
     return min(beat_ns + detector.heartbeat_timeout_ns, log_silence_ns(detector, crash_ns, by_secondary, 0))
 
 
 @part
-def loss_declared_ns(sim: Sim, guard: Guard, loss_ns: int, by_secondary: bool) -> int:
+def loss_declared_ns(sim: Sim, guard: Guard, loss_ns: int, by_secondary: bool, detector: Detector = BESIDE) -> int:
     """Return when one side declares a channel cut at ``loss_ns``: the log stops, heartbeats continue."""
-    detector = detectors(sim)[guard.row]
     return log_silence_ns(detector, loss_ns, by_secondary, detector.entry_ns if by_secondary else detector.ack_ns)
 
 

@@ -13,7 +13,7 @@ Where both hosts reach the storage nothing is ``mirrored``, as under Kemari.  4 
 CPU time of a page of memory, with the state.  A first copy of the disk is part of :mod:`.reprotection`.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection._replication_records import BROKEN, PROTECTED, replicated, replications
@@ -61,17 +61,15 @@ def mirror_write(sim: Sim, guard: Guard, size_bytes: int) -> None:
 
 
 @part
-def begin(sim: Sim, guard: Guard) -> None:
+def begin(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE) -> None:
     """Begin with a backup whose disk is in step."""
-    mirror = disk_mirrors(sim)[guard.row]
     mirror.written_bytes = mirror.unsent_bytes = 0
     mirror.depart_ns = sim.now_ns
 
 
 @part
-def cover(sim: Sim, guard: Guard) -> int:
+def cover(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE) -> int:
     """Return the bytes that a state covers which is taken now: those since the one before."""
-    mirror = disk_mirrors(sim)[guard.row]
     written_bytes = mirror.written_bytes
     mirror.written_bytes = 0
     return written_bytes
@@ -84,9 +82,8 @@ def buffered(mirror: DiskMirror, size_bytes: int) -> int:
 
 
 @part
-def lose(sim: Sim, guard: Guard, state_depart_ns: int) -> None:
+def lose(sim: Sim, guard: Guard, state_depart_ns: int, mirror: DiskMirror = BESIDE, channel: Channel = BESIDE) -> None:
     """Keep back what has not left by now and is not in front of a state, which keeps it back with its rest."""
-    mirror, channel = disk_mirrors(sim)[guard.row], channels(sim)[guard.row]
     left_ns = mirror.depart_ns - max(sim.now_ns, state_depart_ns)
     if left_ns > 0:
         mirror.unsent_bytes = product_quotient(left_ns, channel.rate_bits_per_s, BITS_NS)
@@ -96,9 +93,8 @@ def lose(sim: Sim, guard: Guard, state_depart_ns: int) -> None:
 
 
 @part
-def send_again(sim: Sim, guard: Guard) -> None:
+def send_again(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE, channel: Channel = BESIDE) -> None:
     """Send what a channel has kept back that works again, and has nothing else to send yet."""
-    mirror, channel = disk_mirrors(sim)[guard.row], channels(sim)[guard.row]
     mirror.depart_ns = channel.free_ns = sim.now_ns
     if mirror.unsent_bytes > 0:
         mirror.depart_ns = push(sim, channel, mirror.unsent_bytes)

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Fifo, Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Engine, Fifo, Record, Sim, Table, event, part
 from vftsim.platform.io.disk import release_requests
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import DiskMirrorSpec, HeartbeatFields
@@ -33,7 +33,7 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.guard import Guard, discard_all, guards, hold_output, must_wait, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS
-from vftsim.platform.protection.output_buffer import output_buffers
+from vftsim.platform.protection.output_buffer import OutputBuffer, output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     is_protecting,
@@ -106,9 +106,8 @@ event_syncs = Table("event_syncs", EventSync, beside=guards)
 
 
 @event_sync.implements(start_cycle)
-def start_syncs(sim: Sim, guard: Guard) -> None:
+def start_syncs(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     """Begin with nothing passed on."""
-    sync = event_syncs(sim)[guard.row]
     # An event of an earlier pair is not this backup's to issue again.
     discard_all(sim, sync.copies)
     sync.read_left_ns = sync.read_period_ns
@@ -140,9 +139,8 @@ def synchronize_request(sim: Sim, guard: Guard) -> bool:
 
 
 @part
-def synchronize(sim: Sim, guard: Guard) -> None:
+def synchronize(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     """Pause the guest and take its state; what it sends now is passed on afterwards."""
-    sync = event_syncs(sim)[guard.row]
     sync.began_ns = sim.now_ns
     stop_reads(sim, guard, sync)
     # State and barrier belong to one instant, in which nothing runs; the cut comes last, as at a checkpoint.
@@ -161,9 +159,8 @@ def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @event_sync.implements(acknowledged)
-def release_event(sim: Sim, guard: Guard) -> None:
+def release_event(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     """Resume the guest and pass its event on; what its timers have sent meanwhile is the next event."""
-    sync = event_syncs(sim)[guard.row]
     # Copied before they leave: what their receivers do with them is no longer ours.
     retain_copies(sim, guard, sync)
     output_buffer.release_sealed(sim, guard)
@@ -204,9 +201,8 @@ def stop_reads(sim: Sim, guard: Guard, sync: EventSync) -> None:
 
 
 @event
-def on_read(sim: Sim, guard: Guard, token: int) -> None:
+def on_read(sim: Sim, guard: Guard, token: int, sync: EventSync = BESIDE) -> None:
     """The guest reads from its disk, unless another cause has stopped it meanwhile: then that much later."""
-    sync = event_syncs(sim)[guard.row]
     if token != sync.read or not is_protecting(replications(sim)[guard.row]):
         return
     left_ns = sync.read_due_ns - machine.unstopped_ns(sim, guard)
@@ -220,9 +216,8 @@ def on_read(sim: Sim, guard: Guard, token: int) -> None:
 
 
 @event_sync.implements(abandon)
-def hand_over(sim: Sim, guard: Guard) -> None:
+def hand_over(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     """Let the backup issue the event of the last synchronization, whether it left or not; lose the rest."""
-    sync = event_syncs(sim)[guard.row]
     sync.read = 0
     if replications(sim)[guard.row].state == FAILING_OVER:
         if state_streams(sim)[guard.row].is_open:
@@ -234,9 +229,8 @@ def hand_over(sim: Sim, guard: Guard) -> None:
 
 
 @event_sync.implements(outputs_at_risk)
-def outputs_not_received(sim: Sim, guard: Guard) -> int:
+def outputs_not_received(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> int:
     """Count the outputs that wait for a synchronization which the backup will not have."""
-    buffer = output_buffers(sim)[guard.row]
     if state_stream.has_received_last(sim, guard):
         return buffer.fresh.length
     return buffer.fresh.length + buffer.sealed.length

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event
+from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event
 from vftsim.platform.protection import account, machine
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.detection import HeartbeatSpec, last_heard_ns
@@ -94,13 +94,12 @@ restarts = Table("restarts", Restart, beside=guards)
 
 
 @ha_restart.implements(primary_crash)
-def crash(sim: Sim, guard: Guard) -> None:
+def crash(sim: Sim, guard: Guard, restart: Restart = BESIDE) -> None:
     """Lose everything in memory and boot elsewhere."""
     # It is being restarted already: a crash of the lost host changes nothing.
     if guard.dead:
         return
     lose_machine(sim, guard)
-    restart = restarts(sim)[guard.row]
     declared_ns = last_heard_ns(sim.now_ns, restart.heartbeat_interval_ns, 0) + restart.heartbeat_timeout_ns
     note_at(sim, guard, declared_ns, account.DECLARED)
     # Its disks are on the shared storage: it boots from them when they can be reached.

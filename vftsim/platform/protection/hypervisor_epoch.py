@@ -29,7 +29,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.disk import release_requests
@@ -42,6 +42,7 @@ from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
     PROTECTED,
     SPLIT,
+    Replication,
     abandon,
     channel_restored,
     go_alone,
@@ -49,7 +50,7 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import INPUTS_WHILE_SPLIT, count, word
-from vftsim.platform.protection.channel import change, channels, push, transmission_ns
+from vftsim.platform.protection.channel import Channel, change, channels, push, transmission_ns
 from vftsim.platform.protection.guard import (
     LOST,
     Guard,
@@ -62,7 +63,7 @@ from vftsim.platform.protection.guard import (
     protection,
     release,
 )
-from vftsim.platform.protection.output_buffer import output_buffers
+from vftsim.platform.protection.output_buffer import OutputBuffer, output_buffers
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.replication import (
@@ -187,9 +188,8 @@ epochs = Table("epochs", Epoch, beside=guards)
 
 
 @hypervisor_epoch.implements(start_cycle)
-def start_epochs(sim: Sim, guard: Guard) -> None:
+def start_epochs(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     """Begin the first epoch with a backup in step."""
-    epoch = epochs(sim)[guard.row]
     discard_all(sim, epoch.copies)
     epoch.departed_ns = sim.now_ns
     epoch.acked_ns = sim.now_ns
@@ -220,11 +220,10 @@ def on_delivered(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @event
-def on_boundary(sim: Sim, guard: Guard, token: int) -> None:
+def on_boundary(sim: Sim, guard: Guard, token: int, epoch: Epoch = BESIDE) -> None:
     """An epoch ends."""
     if token != replications(sim)[guard.row].step:
         return
-    epoch = epochs(sim)[guard.row]
     # Stopped before the message is written, which may be the first that dies with the primary.
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
@@ -259,9 +258,8 @@ def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_acknowledged(sim: Sim, guard: Guard, token: int) -> None:
+def on_acknowledged(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
     """Everything that was sent is acknowledged, unless the backup or the channel is gone."""
-    replication = replications(sim)[guard.row]
     if token != replication.step:
         return
     # 0 tells resend() that the guest waits for a channel that is away.
@@ -279,9 +277,8 @@ def on_acknowledged(sim: Sim, guard: Guard, token: int) -> None:
 
 
 @part
-def resume_epoch(sim: Sim, guard: Guard) -> None:
+def resume_epoch(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     """Let the guest run."""
-    epoch = epochs(sim)[guard.row]
     machine.resume(sim, guard, machine.STATE)
     continue_epoch(sim, guard, epoch)
 
@@ -290,9 +287,8 @@ def resume_epoch(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int) -> bool:
+def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int, channel: Channel = BESIDE) -> bool:
     """Send a message; False if it is the first that dies with the primary, which is then at its end."""
-    channel = channels(sim)[guard.row]
     is_away = channel.shared != 0 and replications(sim)[guard.row].state == BROKEN
     if epoch.departed_ns <= sim.now_ns and not is_away:
         epoch.unsent_bytes = 0
@@ -312,14 +308,12 @@ def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int) -> bool:
 
 
 @hypervisor_epoch.implements(note_input)
-def forward(sim: Sim, guard: Guard, size_bytes: int) -> int:
+def forward(sim: Sim, guard: Guard, size_bytes: int, state: Replication = BESIDE, epoch: Epoch = BESIDE) -> int:
     """Forward a packet that is delivered."""
-    state = replications(sim)[guard.row]
     if state.is_cut or state.state == FAILING_OVER:
         return LOST
     if state.state == SPLIT:
         count(sim, guard, INPUTS_WHILE_SPLIT, 1)
-    epoch = epochs(sim)[guard.row]
     if is_protecting(state) and not write(sim, guard, epoch, epoch.entry_bytes + size_bytes):
         return LOST
     return 0
@@ -357,10 +351,8 @@ def may_act(sim: Sim, guard: Guard) -> bool:
 
 
 @hypervisor_epoch.implements(hold_output)
-def release_or_hold(sim: Sim, guard: Guard, packet: int) -> None:
+def release_or_hold(sim: Sim, guard: Guard, packet: int, state: Replication = BESIDE, epoch: Epoch = BESIDE) -> None:
     """Let an output leave if everything sent is acknowledged; else the guest waits with it."""
-    state = replications(sim)[guard.row]
-    epoch = epochs(sim)[guard.row]
     if not is_protecting(state):
         send_unheld(sim, guard, packet)
     elif may_act(sim, guard):
@@ -384,10 +376,8 @@ def stop_for_output(sim: Sim, guard: Guard, epoch: Epoch) -> None:
 
 
 @part
-def release_waiting(sim: Sim, guard: Guard) -> None:
+def release_waiting(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE, epoch: Epoch = BESIDE) -> None:
     """Send what the guest has waited with."""
-    buffer = output_buffers(sim)[guard.row]
-    epoch = epochs(sim)[guard.row]
     # Copied before they leave, as in release_or_hold().
     output_buffer.copy_outputs(sim, buffer.fresh, epoch.copies)
     output_buffer.release_everything(sim, guard)
@@ -416,10 +406,8 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 
 @hypervisor_epoch.implements(channel_restored)
-def resend(sim: Sim, guard: Guard) -> None:
+def resend(sim: Sim, guard: Guard, epoch: Epoch = BESIDE, channel: Channel = BESIDE) -> None:
     """Send what has not got through; a guest that waits continues when that is acknowledged."""
-    epoch = epochs(sim)[guard.row]
-    channel = channels(sim)[guard.row]
     epoch.departed_ns = sim.now_ns
     if channel.shared == 0:
         epoch.departed_ns += epoch.unsent_ns
@@ -433,18 +421,16 @@ def resend(sim: Sim, guard: Guard) -> None:
 
 
 @hypervisor_epoch.implements(mechanism.expect_primary_crash)
-def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
+def expect_crash(sim: Sim, guard: Guard, time_ns: int, epoch: Epoch = BESIDE) -> None:
     """Messages that have not left by then die with the primary."""
-    epoch = epochs(sim)[guard.row]
     row = limits.new(sim, time_ns=time_ns)
     limit_list.push(sim, epoch.limits, row)
     epoch.limit_ns = min(epoch.limit_ns, time_ns)
 
 
 @hypervisor_epoch.implements(reach_point)
-def expect_loss(sim: Sim, guard: Guard) -> None:
+def expect_loss(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     """Messages that a loss to come keeps from the backup die with the primary."""
-    epoch = epochs(sim)[guard.row]
     epoch.limit_ns = min(epoch.limit_ns, foreseen_limit_ns(sim, guard))
 
 
@@ -469,9 +455,8 @@ def crash(sim: Sim, guard: Guard) -> None:
 
 
 @hypervisor_epoch.implements(abandon)
-def hand_over(sim: Sim, guard: Guard) -> None:
+def hand_over(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     """Let the backup repeat the operations of its last epoch, and those that the primary waited with."""
-    epoch = epochs(sim)[guard.row]
     if replications(sim)[guard.row].state == FAILING_OVER:
         issue_again(sim, guard, epoch.copies)
         issue_held(sim, guard, output_buffers(sim)[guard.row].fresh)

@@ -24,7 +24,7 @@ Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_paramet
 
 from typing import Any, ClassVar, Literal
 
-from vftsim.kernel import Engine, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, part
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
@@ -169,10 +169,9 @@ def state_name(engine: Engine, guard: int) -> str:
 
 
 @lockstep.implements(mechanism.backup_crash)
-def crash_backup(sim: Sim, guard: Guard) -> None:
+def crash_backup(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     """Hold outputs until the primary notices and continues alone; end the service if the primary has failed already."""
     note(sim, guard, account.BACKUP_CRASH)
-    vlockstep = locksteps(sim)[guard.row]
     if vlockstep.state == SPLIT and vlockstep.second != 0:
         # It was about to live beside the primary, and never does: see on_second_live().
         vlockstep.is_backup_dead = True
@@ -199,17 +198,15 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
 
 
 @lockstep.implements(mechanism.expect_channel_loss)
-def expect_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int) -> None:
+def expect_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int, vlockstep: Lockstep = BESIDE) -> None:
     """If the secondary will win the race, entries that have not arrived by then are lost."""
-    vlockstep = locksteps(sim)[guard.row]
     if loser(sim, guard, vlockstep, time_ns, duration_ns) == PRIMARY:
         add_limit(sim, guard, time_ns, True)
 
 
 @lockstep.implements(mechanism.channel_loss)
-def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
+def lose_channel(sim: Sim, guard: Guard, duration_ns: int, vlockstep: Lockstep = BESIDE) -> None:
     """Cut the channel; heartbeats continue over another network."""
-    vlockstep = locksteps(sim)[guard.row]
     halts = loser(sim, guard, vlockstep, sim.now_ns, duration_ns)
     # Read before the log is written up to now, which would put more on the channel.
     limit_ns = left_by_ns(channels(sim)[guard.row], sim.now_ns)
@@ -253,9 +250,8 @@ def note_loss(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> Non
 
 
 @lockstep.implements(reach_point)
-def foresee_loss(sim: Sim, guard: Guard) -> None:
+def foresee_loss(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     """Entries that a loss to come keeps from the secondary die with the primary."""
-    vlockstep = locksteps(sim)[guard.row]
     vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 

@@ -23,7 +23,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import exp_minus
 from vftsim.platform.io.packet import applications
 from vftsim.platform.protection.guard import Guard, guards, program_list
@@ -100,9 +100,8 @@ def program_pages(sim: Sim, guard: Guard) -> float:
 
 
 @part
-def dirty_pages(sim: Sim, guard: Guard) -> float:
+def dirty_pages(sim: Sim, guard: Guard, memory: Memory = BESIDE) -> float:
     """Return how many pages have changed since the state was last taken."""
-    memory = memories(sim)[guard.row]
     # The model's own number of pages a packet; below 0 it gives none, and the applications say.
     requested = memory.per_request * memory.requests
     if memory.per_request < 0.0:
@@ -116,9 +115,8 @@ def dirty_pages(sim: Sim, guard: Guard) -> float:
 
 
 @part
-def clean(sim: Sim, guard: Guard) -> None:
+def clean(sim: Sim, guard: Guard, memory: Memory = BESIDE) -> None:
     """Take every page as clean from now on."""
-    memory = memories(sim)[guard.row]
     # All marks at one instant: what is written from now on belongs to the next state.
     memory.run_ns = run_ns(sim, guard)
     memory.request_pages = guard.request_pages

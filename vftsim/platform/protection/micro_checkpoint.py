@@ -17,9 +17,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Sim
+from vftsim.kernel import BESIDE, Engine, Sim
 from vftsim.platform.protection import machine, reprotection
-from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER, PROTECTED, abandon, replications
+from vftsim.platform.protection._replication_records import (
+    BROKEN,
+    FAILING_OVER,
+    PROTECTED,
+    Replication,
+    abandon,
+    replications,
+)
 from vftsim.platform.protection.account import note
 from vftsim.platform.protection.checkpoint import IntervalFields, PauseSpec, checkpoint, checkpoints
 from vftsim.platform.protection.guard import Guard, protection
@@ -104,9 +111,8 @@ def crash_host(sim: Sim, guard: Guard) -> None:
 
 
 @micro_checkpoint.implements(guest_error)
-def restore(sim: Sim, guard: Guard) -> None:
+def restore(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Go back to the last state, which must be foreseen: what was since is lost, outputs that wait included."""
-    replication = replications(sim)[guard.row]
     if guard.dead or replication.state == FAILING_OVER:
         return
     if replication.state not in (PROTECTED, BROKEN) or replication.is_split:

@@ -8,7 +8,7 @@ queue full is dropped.
 network card at once (the card's own rate spaces it); more, a crash can come between two packets.
 """
 
-from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.io.packet import copy, discard, drop, drops, packet_list
 from vftsim.platform.protection.guard import Guard, guards, release
 
@@ -84,9 +84,8 @@ def held(buffer: OutputBuffer) -> int:
 
 
 @part
-def hold(sim: Sim, guard: Guard, packet: int) -> None:
+def hold(sim: Sim, guard: Guard, packet: int, buffer: OutputBuffer = BESIDE) -> None:
     """Take in an output."""
-    buffer = output_buffers(sim)[guard.row]
     if held(buffer) >= buffer.most:
         drop(sim, packet, buffer.full)
         # Nobody will issue it: which of those that can be derived are missing is not known any more.
@@ -99,25 +98,22 @@ def hold(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @part
-def count_unheld(sim: Sim, guard: Guard) -> None:
+def count_unheld(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Count an output that need not wait."""
-    buffer = output_buffers(sim)[guard.row]
     buffer.issued += 1
     buffer.released += 1
 
 
 @part
-def seal(sim: Sim, guard: Guard) -> None:
+def seal(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Put a barrier behind what has been issued so far."""
-    buffer = output_buffers(sim)[guard.row]
     while buffer.fresh.length > 0:
         held_list.push(sim, buffer.sealed, held_list.pop(sim, buffer.fresh))
 
 
 @part
-def release_sealed(sim: Sim, guard: Guard) -> None:
+def release_sealed(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Let everything before the barrier leave, behind what is leaving already."""
-    buffer = output_buffers(sim)[guard.row]
     while buffer.sealed.length > 0:
         held_list.push(sim, buffer.leaving, held_list.pop(sim, buffer.sealed))
     # A burst that is under way sends them in its turn.
@@ -176,9 +172,8 @@ def release_first(sim: Sim, buffer: OutputBuffer) -> None:
 
 
 @part
-def lose(sim: Sim, guard: Guard) -> None:
+def lose(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Lose everything with the host that it is in, a burst that is leaving included."""
-    buffer = output_buffers(sim)[guard.row]
     # A token of 0 matches no event: the next packet of a burst does not leave.
     buffer.next_leaves = 0
     lose_list(sim, buffer, buffer.leaving)
@@ -202,7 +197,6 @@ def outputs_held(sim: Sim, guard: Guard) -> int:
 
 
 @part
-def unaccounted(sim: Sim, guard: Guard) -> int:
+def unaccounted(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> int:
     """Return how many outputs were neither released nor lost nor wait: 0."""
-    buffer = output_buffers(sim)[guard.row]
     return buffer.issued - buffer.released - buffer.lost - held(buffer)

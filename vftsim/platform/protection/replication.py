@@ -12,7 +12,7 @@ A crash rolls the guest back, by two passes: see :mod:`.rollback`.
 Left out: what the second of two live copies does; a crash of both hosts; the memory and CPU time of the backup.
 """
 
-from vftsim.kernel import EventKind, Fifo, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Fifo, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
 from vftsim.platform.protection import (
     account,
@@ -47,7 +47,7 @@ from vftsim.platform.protection.channel import change, channels, left_by_ns, los
 from vftsim.platform.protection.detection import last_heard_ns
 from vftsim.platform.protection.guard import LOST, Guard, note_input, protection, release, release_all
 from vftsim.platform.protection.memory import memories
-from vftsim.platform.protection.state_stream import state_streams
+from vftsim.platform.protection.state_stream import StateStream, state_streams
 from vftsim.platform.protection.storage import lock_from_ns, locked_ns
 
 rolled_back = protection.kind("rolled_back", base=replicated)
@@ -66,9 +66,8 @@ FENCED = word("primary fenced")
 
 
 @part
-def protect(sim: Sim, guard: Guard) -> None:
+def protect(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Turn protection on with a backup that is in step, or begin to copy the guest there first."""
-    replication = replications(sim)[guard.row]
     if guard.dead:
         return
     if replication.copies_first and not replication.is_copied:
@@ -95,9 +94,8 @@ def is_protecting(replication: Replication) -> bool:
 
 
 @part
-def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
+def admit(sim: Sim, guard: Guard, size_bytes: int, replication: Replication = BESIDE) -> int:
     """Take note of a packet that enters the guest; :data:`LOST` for one that enters a primary whose life is over."""
-    replication = replications(sim)[guard.row]
     if replication.is_cut or replication.state == FAILING_OVER:
         return LOST
     if replication.state == SPLIT:
@@ -107,9 +105,8 @@ def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
 
 
 @part
-def send_unheld(sim: Sim, guard: Guard, packet: int) -> None:
+def send_unheld(sim: Sim, guard: Guard, packet: int, replication: Replication = BESIDE) -> None:
     """Send an output for which nothing waits, or keep one of a guest between two lives for the second."""
-    replication = replications(sim)[guard.row]
     if replication.is_cut or replication.state == FAILING_OVER:
         packet_list.push(sim, replication.pending, packet)
         return
@@ -119,12 +116,11 @@ def send_unheld(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @part
-def stop_at_cut(sim: Sim, guard: Guard) -> None:
+def stop_at_cut(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Stop the guest for good if its life ends with the state that was taken last; that one is still sent.
 
     Nothing that the backup hears later, in the life that is not simulated, counts for its alarm.
     """
-    replication = replications(sim)[guard.row]
     if not replication.is_cut and rollback.is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
         end_foreseen_incarnation(sim, guard)
 
@@ -138,9 +134,8 @@ def end_foreseen_incarnation(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def end_incarnation(sim: Sim, guard: Guard) -> None:
+def end_incarnation(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Stop the guest for good, as far as its primary is concerned: nothing enters it any more."""
-    replication = replications(sim)[guard.row]
     # A token of 0 matches no event: what was planned for this life comes to nothing.
     replication.is_cut = True
     replication.step = 0
@@ -151,10 +146,9 @@ def end_incarnation(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def transmit(sim: Sim, guard: Guard) -> None:
+def transmit(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Send the state taken last, and wait for its acknowledgement."""
     # On entry the state is taken and the guest runs, or stands still; on exit the acknowledgement is the next step.
-    replication = replications(sim)[guard.row]
     state_stream.send(sim, guard)
     replication.step = at(
         sim, state_stream.ack_arrival_ns(sim, guard), EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row
@@ -175,18 +169,16 @@ def extend_alarm(sim: Sim, guard: Guard, replication: Replication) -> None:
 
 
 @part
-def plan_piece(sim: Sim, guard: Guard, replication: Replication) -> None:
+def plan_piece(sim: Sim, guard: Guard, replication: Replication, stream: StateStream = BESIDE) -> None:
     """Plan the next piece of a state on a shared wire, for when the one before has left."""
-    stream = state_streams(sim)[guard.row]
     replication.piece = 0
     if stream.rest_bytes > 0:
         replication.piece = at(sim, stream.piece_ns, EventKind.CHANNEL, ENTITY, on_piece, guard.row)
 
 
 @event
-def on_piece(sim: Sim, guard: Guard, token: int) -> None:
+def on_piece(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
     """A shared wire takes the next piece of a state, if the channel works."""
-    replication = replications(sim)[guard.row]
     if token == replication.piece and replication.state == PROTECTED and state_streams(sim)[guard.row].is_open:
         # While the channel is lost nothing goes on the wire: restore_channel() takes up what is left.
         state_stream.send_piece(sim, guard)
@@ -196,9 +188,8 @@ def on_piece(sim: Sim, guard: Guard, token: int) -> None:
 
 
 @event
-def on_acknowledgement(sim: Sim, guard: Guard, token: int) -> None:
+def on_acknowledgement(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
     """The acknowledgement of the state taken last is due."""
-    replication = replications(sim)[guard.row]
     if token != replication.step:
         return
     # Cleared before anything else: acknowledged() plans the next step.
@@ -258,9 +249,8 @@ def is_acknowledged(sim: Sim, guard: Guard, replication: Replication) -> bool:
 
 
 @part
-def heard_ns(sim: Sim, guard: Guard) -> int:
+def heard_ns(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> int:
     """Return when the backup hears of the primary for the last time if nothing leaves it from now on."""
-    replication = replications(sim)[guard.row]
     if replication.heartbeat_ns == 0:
         return state_stream.last_byte_ns(sim, guard)
     sent_ns = min(sim.now_ns, state_streams(sim)[guard.row].lost_ns)
@@ -271,9 +261,8 @@ def heard_ns(sim: Sim, guard: Guard) -> int:
 
 
 @part
-def crash_primary(sim: Sim, guard: Guard) -> None:
+def crash_primary(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Fail over to the last state received, if there is a backup; that state must be foreseen."""
-    replication = replications(sim)[guard.row]
     if guard.dead or replication.state == FAILING_OVER:
         return
     if not can_take_over(replication):
@@ -287,9 +276,8 @@ def crash_primary(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def crash_followed_primary(sim: Sim, guard: Guard) -> None:
+def crash_followed_primary(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Fail over to a backup that has followed the guest up to now, or to the loss of the channel; see there."""
-    replication = replications(sim)[guard.row]
     if guard.dead or replication.state == FAILING_OVER:
         return
     if not can_take_over(replication):
@@ -385,9 +373,8 @@ def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
 
 
 @event
-def on_live(sim: Sim, guard: Guard, token: int) -> None:
+def on_live(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
     """The backup goes live where the guest was cut, or beside its primary."""
-    replication = replications(sim)[guard.row]
     if token != replication.live:
         return
     replication.live = 0
@@ -411,9 +398,8 @@ def on_live(sim: Sim, guard: Guard, token: int) -> None:
 
 
 @event
-def on_silence(sim: Sim, guard: Guard, token: int) -> None:
+def on_silence(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
     """The backup has waited in vain, and takes the primary for dead; it may live."""
-    replication = replications(sim)[guard.row]
     if token != replication.alarm or guard.dead:
         return
     replication.alarm = 0
@@ -454,9 +440,8 @@ def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
 
 
 @part
-def crash_backup(sim: Sim, guard: Guard) -> None:
+def crash_backup(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Lose the backup; the primary continues alone when it notices."""
-    replication = replications(sim)[guard.row]
     note(sim, guard, account.BACKUP_CRASH)
     # A dead backup waits for nothing, and does not come to live beside its primary.
     replication.alarm = 0
@@ -484,9 +469,8 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
+def lose_channel(sim: Sim, guard: Guard, duration_ns: int, replication: Replication = BESIDE) -> None:
     """Lose every path between the hosts, for a time or for good."""
-    replication = replications(sim)[guard.row]
     note(sim, guard, account.CHANNEL_LOSS)
     if replication.state != PROTECTED:
         return
@@ -524,9 +508,8 @@ def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_n
 
 
 @event
-def on_channel_restored(sim: Sim, guard: Guard, token: int) -> None:
+def on_channel_restored(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
     """The channel works again; if nobody has acted on its loss, all continues where it stood."""
-    replication = replications(sim)[guard.row]
     stream = state_streams(sim)[guard.row]
     if token != replication.restored or replication.state != BROKEN or replication.is_split:
         return
@@ -550,9 +533,8 @@ def on_channel_restored(sim: Sim, guard: Guard, token: int) -> None:
 
 
 @event
-def on_alone(sim: Sim, guard: Guard, token: int) -> None:
+def on_alone(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
     """The primary gives its backup up: everything held leaves."""
-    replication = replications(sim)[guard.row]
     if token != replication.alone or guard.dead or replication.is_cut:
         return
     replication.alone = 0

@@ -10,7 +10,7 @@ On a link that others use, its rounds are pieces among the frames there (:func:`
 more than its rate, and where several guests are copied, or states are sent, a piece each in turn.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event, part
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
@@ -95,9 +95,8 @@ def install_at_once(engine: Engine, guard: int) -> None:
 
 
 @part
-def start(sim: Sim, guard: Guard) -> None:
+def start(sim: Sim, guard: Guard, reprotection: Reprotection = BESIDE) -> None:
     """Begin anew: an attempt that is under way, if any, is given up; before protection is turned on there is none."""
-    reprotection = reprotections(sim)[guard.row]
     # Tokens of 0 match no event: steps of the attempt before come to nothing.
     reprotection.next_step = 0
     reprotection.next_pulse = 0
@@ -116,8 +115,7 @@ def copy_now(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_copy(sim: Sim, guard: Guard, token: int) -> None:
-    reprotection = reprotections(sim)[guard.row]
+def on_copy(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BESIDE) -> None:
     if is_given_up(guard, reprotection.next_step, token):
         return
     note(sim, guard, COPY_BEGINS)
@@ -182,9 +180,8 @@ def send(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
 
 
 @event
-def on_sent(sim: Sim, guard: Guard, token: int) -> None:
+def on_sent(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BESIDE) -> None:
     """The copy continues, with the next round if this one is over."""
-    reprotection = reprotections(sim)[guard.row]
     if is_given_up(guard, reprotection.next_step, token):
         return
     if reprotection.rest_bytes > 0:

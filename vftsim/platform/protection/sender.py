@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import on_pcpu_ns, submit
 from vftsim.platform.cpu.records import domains, work_done
@@ -58,9 +58,8 @@ def install(engine: Engine, guard: int, spec: SenderSpec) -> None:
 
 
 @part
-def charge(sim: Sim, guard: Guard, pages: float) -> None:
+def charge(sim: Sim, guard: Guard, pages: float, sender: Sender = BESIDE) -> None:
     """Give the domain that sends a state of so many pages the work."""
-    sender = senders(sim)[guard.row]
     demand_ns = sender.state_ns + nearest(sender.page_ns * pages)
     if sender.domain != 0 and demand_ns > 0:
         # Beside the state, not before it: the state leaves while the driver domain still works.

@@ -13,14 +13,14 @@ real system sends them while the guest runs; on a link that is otherwise idle th
 state's transmission.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.io.disk import PAGE_BYTES
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import audit, disk_mirror
 from vftsim.platform.protection.account import count, word
-from vftsim.platform.protection.channel import channels, note_idle, push, put_piece, transmission_ns
-from vftsim.platform.protection.disk_mirror import disk_mirrors
+from vftsim.platform.protection.channel import Channel, channels, note_idle, push, put_piece, transmission_ns
+from vftsim.platform.protection.disk_mirror import DiskMirror, disk_mirrors
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.memory import clean, dirty_pages, run_since_ns
@@ -86,9 +86,8 @@ state_streams = Table("state_streams", StateStream, beside=guards)
 
 
 @part
-def begin(sim: Sim, guard: Guard) -> None:
+def begin(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Begin with a backup that is in step: this state counts as received."""
-    stream = state_streams(sim)[guard.row]
     stream.point += 1
     stream.is_open = False
     stream.is_sent = True
@@ -110,9 +109,8 @@ def begin(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def take_state(sim: Sim, guard: Guard) -> None:
+def take_state(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Take the state of the guest, which stands still."""
-    stream = state_streams(sim)[guard.row]
     stream.point += 1
     # Open and not sent: a crash from here to send() rolls back to the state before.
     stream.is_open = True
@@ -150,9 +148,8 @@ def state_bytes(stream: StateStream) -> int:
 
 
 @part
-def send(sim: Sim, guard: Guard) -> None:
+def send(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Begin to transmit the state taken last."""
-    stream = state_streams(sim)[guard.row]
     # Read while the fields are still those of the state before.
     stream.heard_before_ns = arrival_ns(sim, guard)
     stream.latency_ns = channels(sim)[guard.row].latency_ns
@@ -179,10 +176,8 @@ def compressed_ns(stream: StateStream, depart_ns: int) -> int:
 
 
 @part
-def send_piece(sim: Sim, guard: Guard) -> None:
+def send_piece(sim: Sim, guard: Guard, stream: StateStream = BESIDE, channel: Channel = BESIDE) -> None:
     """Put the next piece of a state on a shared wire; with the last one it is known when the state has left."""
-    stream = state_streams(sim)[guard.row]
-    channel = channels(sim)[guard.row]
     stream.piece_bytes = put_piece(sim, channel, stream.rest_bytes)
     stream.piece_ns = channel.free_ns
     stream.rest_bytes -= stream.piece_bytes
@@ -203,9 +198,8 @@ def plan_apply(stream: StateStream, arrived_ns: int) -> None:
 
 
 @part
-def arrival_ns(sim: Sim, guard: Guard) -> int:
+def arrival_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when the last byte sent reaches the backup."""
-    stream = state_streams(sim)[guard.row]
     return stream.depart_ns + stream.latency_ns
 
 
@@ -216,20 +210,17 @@ def ack_arrival_ns(sim: Sim, guard: Guard) -> int:
 
 
 @part
-def acknowledge(sim: Sim, guard: Guard) -> None:
+def acknowledge(sim: Sim, guard: Guard, stream: StateStream = BESIDE, mirror: DiskMirror = BESIDE) -> None:
     """Take the acknowledgement of the state taken last."""
-    stream = state_streams(sim)[guard.row]
     stream.is_open = False
     uncommitted_bytes = stream.disk_bytes + nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
-    mirror = disk_mirrors(sim)[guard.row]
     uncommitted_bytes += disk_mirror.buffered(mirror, mirror.written_bytes)
     stream.most_uncommitted_bytes = max(stream.most_uncommitted_bytes, uncommitted_bytes)
 
 
 @part
-def lose(sim: Sim, guard: Guard) -> None:
+def lose(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Let nothing through any more that has not arrived by now."""
-    stream = state_streams(sim)[guard.row]
     stream.lost_ns = sim.now_ns
     disk_mirror.lose(sim, guard, stream.depart_ns)
 
@@ -242,9 +233,8 @@ def lose_acknowledgements(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def restore_channel(sim: Sim, guard: Guard) -> None:
+def restore_channel(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Let the channel work again: what had not left by then leaves now, what was on the wire is sent once more."""
-    stream = state_streams(sim)[guard.row]
     # Read while it is known since when nothing gets through: what had left by then is not sent again.
     rest_ns = max(0, stream.depart_ns - max(stream.lost_ns, stream.sent_from_ns))
     # A piece that had not left by the loss is sent once more, as a whole.
@@ -264,12 +254,11 @@ def restore_channel(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
+def send_rest(sim: Sim, guard: Guard, rate_before: int, stream: StateStream = BESIDE) -> None:
     """Let what is left of a state on the wire continue over a channel that has changed; ``rate_before`` in bit/s.
 
     A state whose compression takes longer than its transmission slows down like any other.
     """
-    stream = state_streams(sim)[guard.row]
     channel = channels(sim)[guard.row]
     # On a channel that is down nothing has left since the loss.
     begin_ns = max(stream.sent_from_ns, min(sim.now_ns, stream.lost_ns))
@@ -284,9 +273,8 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
 
 
 @part
-def has_received_last(sim: Sim, guard: Guard) -> bool:
+def has_received_last(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> bool:
     """Tell whether the state taken last is, or will be, complete at the backup if the primary fails now."""
-    stream = state_streams(sim)[guard.row]
     if not stream.is_open:
         return True
     # What has not left dies with the primary; what has left arrives, unless the channel was lost before it could.
@@ -294,9 +282,8 @@ def has_received_last(sim: Sim, guard: Guard) -> bool:
 
 
 @part
-def received_point(sim: Sim, guard: Guard) -> int:
+def received_point(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return the number of the last state that the backup has or will have if the primary fails now."""
-    stream = state_streams(sim)[guard.row]
     return stream.point if has_received_last(sim, guard) else stream.point - 1
 
 
@@ -311,30 +298,26 @@ def is_foreseen(sim: Sim, guard: Guard) -> bool:
 
 
 @part
-def received_taken_ns(sim: Sim, guard: Guard) -> int:
+def received_taken_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when that state was taken."""
-    stream = state_streams(sim)[guard.row]
     return stream.taken_ns if has_received_last(sim, guard) else stream.taken_before_ns
 
 
 @part
-def execution_since_ns(sim: Sim, guard: Guard) -> int:
+def execution_since_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return the CPU time that the guest has used since."""
-    stream = state_streams(sim)[guard.row]
     return run_ns(sim, guard) - (stream.ran_ns if has_received_last(sim, guard) else stream.ran_before_ns)
 
 
 @part
-def applied_by_ns(sim: Sim, guard: Guard) -> int:
+def applied_by_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when the backup's disk has applied all that it has received."""
-    stream = state_streams(sim)[guard.row]
     return stream.applied_ns if has_received_last(sim, guard) or not stream.is_sent else stream.applied_before_ns
 
 
 @part
-def last_byte_ns(sim: Sim, guard: Guard) -> int:
+def last_byte_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when the backup hears the last byte if the primary fails now."""
-    stream = state_streams(sim)[guard.row]
     # Nothing of this state got through: the last byte heard was of the one before.
     if stream.sent_from_ns >= stream.lost_ns:
         return stream.heard_before_ns

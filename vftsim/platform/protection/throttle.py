@@ -10,7 +10,7 @@ cycle: the guest is stopped for the rest of each cycle.  The real system sets a 
 scheduler; a cycle of the order of the scheduler's quantum does the same from outside.
 """
 
-from vftsim.kernel import Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Record, Sim, Table, event, part
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.guard import Guard, guards
@@ -39,9 +39,8 @@ throttles = Table("throttles", Throttle, beside=guards)
 
 
 @part
-def start(sim: Sim, guard: Guard) -> None:
+def start(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
     """Watch the lag."""
-    throttle = throttles(sim)[guard.row]
     throttle.is_active = True
     throttle.share = FULL_SHARE
     # The check of an earlier secondary may still be planned: two would take two steps a period.
@@ -59,9 +58,8 @@ def stop(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_check(sim: Sim, guard: Guard, token: int) -> None:
+def on_check(sim: Sim, guard: Guard, token: int, throttle: Throttle = BESIDE) -> None:
     """Look at the lag, once a period."""
-    throttle = throttles(sim)[guard.row]
     if not throttle.is_active:
         throttle.is_checking = False
         return
@@ -89,9 +87,8 @@ def on_cycle(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @part
-def cycle(sim: Sim, guard: Guard) -> None:
+def cycle(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
     """Begin a duty cycle with the part in which the guest stands still."""
-    throttle = throttles(sim)[guard.row]
     # Asked at the end of each cycle, not when the share rises: a cycle that has begun is played to its end.
     if not throttle.is_active or throttle.share >= FULL_SHARE:
         throttle.is_cycling = False

@@ -1,6 +1,6 @@
 """What a SIP server sends: replies, forwarded requests, and those again that nobody has answered."""
 
-from vftsim.kernel import Sim, event, part
+from vftsim.kernel import BESIDE, Sim, event, part
 from vftsim.platform.cpu.jobs import submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import ports
@@ -8,6 +8,7 @@ from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import is_dead, put_out
 from vftsim.workloads.sip.messages import Message, new_message, streams
 from vftsim.workloads.sip.records import (
+    SipRules,
     SipServer,
     Transaction,
     late_list,
@@ -43,10 +44,9 @@ def answer_from(sim: Sim, server: SipServer, transaction: Transaction, message: 
 
 
 @part
-def forward(sim: Sim, server: SipServer, row: int) -> None:
+def forward(sim: Sim, server: SipServer, row: int, rules: SipRules = BESIDE) -> None:
     """Forward a new request, and repeat it until it is answered."""
     transaction = transactions(sim)[row]
-    rules = sip_rules(sim)[server.row]
     ceiling_ns = rules.t2_ns
     if transaction.message == Message.INVITE:
         transaction.replied = Message.TRYING

@@ -3,7 +3,7 @@
 Rules: :mod:`vftsim.workloads.sip.server` and :mod:`vftsim.workloads.sip.transactions`.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event, part
 from vftsim.platform.cpu.jobs import submit_background, submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import packet_list
@@ -17,9 +17,8 @@ _REMOVAL, _FLUSH, _STALL = 0, 1, 2
 
 
 @part
-def start_timers(sim: Sim, server: SipServer) -> None:
+def start_timers(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Start the periodic timer processes; those of an earlier boot are stopped by it."""
-    rules = sip_rules(sim)[server.row]
     plan_housekeeping(sim, server, rules)
     server.flush = 0
     server.stall = 0
@@ -38,11 +37,10 @@ def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_housekeeping(sim: Sim, server: SipServer, token: int) -> None:
+def on_housekeeping(sim: Sim, server: SipServer, token: int, rules: SipRules = BESIDE) -> None:
     """Remove expired transactions; the timer process holds the CPU like any other process."""
     if token != server.housekeeping:
         return
-    rules = sip_rules(sim)[server.row]
     if server.is_flushing and rules.timers_wait_for_flush:
         server.late_ticks += 1
     else:
@@ -99,9 +97,8 @@ def on_flush(sim: Sim, server: SipServer, token: int) -> None:
 
 
 @part
-def write_record(sim: Sim, server: SipServer) -> None:
+def write_record(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Write one location record, in the background or from the timer process, which prepares the query and sleeps."""
-    rules = sip_rules(sim)[server.row]
     cost_ns = max(1, int(server.inflation * rules.location_write_cost_ns * busy_factor(sim, server)))
     if rules.flush_in_timer_process:
         prepare_ns = max(1, int(cost_ns * (1.0 - rules.flush_database_share)))
@@ -152,11 +149,10 @@ def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_stall(sim: Sim, server: SipServer, token: int) -> None:
+def on_stall(sim: Sim, server: SipServer, token: int, rules: SipRules = BESIDE) -> None:
     """No process takes a message until the stall is over."""
     if token != server.stall:
         return
-    rules = sip_rules(sim)[server.row]
     server.stalled = True
     server.end_of_stall = at(
         sim, sim.now_ns + rules.stall_duration_ns, EventKind.TIMER, _STALL, on_end_of_stall, server.row

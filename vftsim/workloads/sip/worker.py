@@ -3,7 +3,7 @@
 Rules: :mod:`vftsim.workloads.sip.server`.
 """
 
-from vftsim.kernel import Failure, Sim, fail, part
+from vftsim.kernel import BESIDE, Failure, Sim, fail, part
 from vftsim.platform.cpu.jobs import submit_for, submit_next
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
@@ -31,9 +31,8 @@ NO_ROOM = Failure("a process of a SIP server was woken to send although there is
 
 
 @part
-def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
+def work_on(sim: Sim, server: SipServer, row: int, packet: int, rules: SipRules = BESIDE) -> None:
     """Let a process that is not idle work on a datagram."""
-    rules = sip_rules(sim)[server.row]
     worker = workers(sim)[row]
     datagram = packets(sim)[packet]
     message = datagram.message
@@ -59,9 +58,8 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
 
 
 @part
-def waking_ns(sim: Sim, server: SipServer) -> int:
+def waking_ns(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> int:
     """Return the further work of a message that finds all workers waiting for long enough; they do no more."""
-    rules = sip_rules(sim)[server.row]
     since_ns = server.at_rest_ns
     server.at_rest_ns = BUSY
     if since_ns == BUSY or sim.now_ns - since_ns < rules.wakeup_idle_ns:
@@ -103,9 +101,8 @@ def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet
 
 
 @part
-def growth(sim: Sim, server: SipServer, message: int) -> float:
+def growth(sim: Sim, server: SipServer, message: int, rules: SipRules = BESIDE) -> float:
     """Return the factor by which work has grown with what the server holds, has served and does besides."""
-    rules = sip_rules(sim)[server.row]
     factor = 1.0 + rules.growth_per_transaction * server.waiting + rules.growth_per_attempt * server.created
     if rules.growth_per_active_worker > 0.0 and message > Message.REGISTER_CREDENTIALS:
         factor += rules.growth_per_active_worker * (rules.processes - server.idle.length - 1)

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Fifo, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -79,17 +79,15 @@ class CfsGuest(GuestSchedulerSpec):
 
 
 @cfs_guest.implements(shared.begin_process)
-def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
+def begin_process(sim: Sim, domain: Domain, process: Process, cfs_guest_process: CfsGuestProcess = BESIDE) -> None:
     """Begin at the least virtual run time."""
-    cfs_guest_process = cfs_guest_processes(sim)[process.row]
     cfs_guest_process.virtual_ns = cfs_guest_domains(sim)[domain.row].least_ns
     cfs_guest_process.residue = 0
 
 
 @cfs_guest.implements(shared.awake)
-def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: CfsGuestDomain = BESIDE) -> None:
     """Place it before the least by half a latency at most, and queue it."""
-    ours = cfs_guest_domains(sim)[domain.row]
     cfs_guest_process = cfs_guest_processes(sim)[process.row]
     cfs_guest_process.virtual_ns = max(cfs_guest_process.virtual_ns, ours.least_ns - ours.latency_ns // 2)
     ours.weight += process.weight
@@ -97,9 +95,8 @@ def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> Non
 
 
 @cfs_guest.implements(shared.asleep)
-def asleep(sim: Sim, domain: Domain, process: Process) -> None:
+def asleep(sim: Sim, domain: Domain, process: Process, ours: CfsGuestDomain = BESIDE) -> None:
     """Leave the queue."""
-    ours = cfs_guest_domains(sim)[domain.row]
     ours.weight -= process.weight
     cfs_guest_list.remove(sim, ours.runnable, process.row)
     # After it has left: the least of those that stay.
@@ -120,9 +117,8 @@ def advance(sim: Sim, ours: CfsGuestDomain) -> None:
 
 
 @cfs_guest.implements(shared.ran)
-def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
+def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, cfs_guest_process: CfsGuestProcess = BESIDE) -> None:
     """Advance virtual run time."""
-    cfs_guest_process = cfs_guest_processes(sim)[process.row]
     parts = cfs_guest_process.residue + ran_ns * NICE_0
     cfs_guest_process.virtual_ns += parts // process.weight
     cfs_guest_process.residue = parts % process.weight
@@ -162,11 +158,10 @@ def slice_ns(ours: CfsGuestDomain, process: Process, vcpus: int) -> int:
 
 
 @cfs_guest.implements(shared.longest_ns)
-def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
+def longest_ns(sim: Sim, domain: Domain, process: Process, ours: CfsGuestDomain = BESIDE) -> int:
     """Run alone without a limit; else for the slice, or until too far ahead of the least that waits."""
     if process_domains(sim)[domain.row].ready == 0:
         return NO_LIMIT_NS
-    ours = cfs_guest_domains(sim)[domain.row]
     cfs_guest_process = cfs_guest_processes(sim)[process.row]
     turn_ns = slice_ns(ours, process, domain.vcpus)
     lead_ns = cfs_guest_process.virtual_ns - cfs_guest_processes(sim)[first_ready(sim, ours)].virtual_ns

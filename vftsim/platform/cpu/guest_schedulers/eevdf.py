@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Fifo, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -76,9 +76,8 @@ class EevdfGuest(GuestSchedulerSpec):
 
 
 @eevdf.implements(shared.begin_process)
-def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
+def begin_process(sim: Sim, domain: Domain, process: Process, eevdf_process: EevdfProcess = BESIDE) -> None:
     """Begin without lag."""
-    eevdf_process = eevdf_processes(sim)[process.row]
     eevdf_process.lag_ns = 0
     eevdf_process.residue = 0
 
@@ -113,9 +112,8 @@ def virtual_slice_ns(ours: EevdfDomain, process: Process) -> int:
 
 
 @eevdf.implements(shared.awake)
-def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: EevdfDomain = BESIDE) -> None:
     """Place it with the lag it had, which its joining must not change."""
-    ours = eevdf_domains(sim)[domain.row]
     eevdf_process = eevdf_processes(sim)[process.row]
     lag_ns = 0
     if ours.weight > 0:
@@ -127,9 +125,8 @@ def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> Non
 
 
 @eevdf.implements(shared.asleep)
-def asleep(sim: Sim, domain: Domain, process: Process) -> None:
+def asleep(sim: Sim, domain: Domain, process: Process, ours: EevdfDomain = BESIDE) -> None:
     """Keep the lag, within two slices, and leave the queue."""
-    ours = eevdf_domains(sim)[domain.row]
     eevdf_process = eevdf_processes(sim)[process.row]
     # Read while the process still counts.
     average = average_ns(sim, ours)
@@ -142,9 +139,8 @@ def asleep(sim: Sim, domain: Domain, process: Process) -> None:
 
 
 @eevdf.implements(shared.ran)
-def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
+def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, ours: EevdfDomain = BESIDE) -> None:
     """Advance virtual run time; one that runs alone gets slice after slice."""
-    ours = eevdf_domains(sim)[domain.row]
     eevdf_process = eevdf_processes(sim)[process.row]
     parts = eevdf_process.residue + ran_ns * NICE_0
     eevdf_process.virtual_ns += parts // process.weight
@@ -156,19 +152,17 @@ def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
 
 
 @eevdf.implements(shared.longest_ns)
-def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
+def longest_ns(sim: Sim, domain: Domain, process: Process, eevdf_process: EevdfProcess = BESIDE) -> int:
     """Run alone without a limit; else to the deadline."""
     if process_domains(sim)[domain.row].ready == 0:
         return NO_LIMIT_NS
-    eevdf_process = eevdf_processes(sim)[process.row]
     parts = (eevdf_process.deadline_ns - eevdf_process.virtual_ns) * process.weight - eevdf_process.residue
     return (parts + NICE_0 - 1) // NICE_0
 
 
 @eevdf.implements(shared.used_up)
-def used_up(sim: Sim, domain: Domain, process: Process) -> None:
+def used_up(sim: Sim, domain: Domain, process: Process, eevdf_process: EevdfProcess = BESIDE) -> None:
     """Begin another slice."""
-    eevdf_process = eevdf_processes(sim)[process.row]
     eevdf_process.deadline_ns = eevdf_process.virtual_ns + virtual_slice_ns(eevdf_domains(sim)[domain.row], process)
 
 
@@ -186,9 +180,8 @@ def earliest(sim: Sim, ours: EevdfDomain, besides: int) -> int:
 
 
 @eevdf.implements(shared.pick)
-def pick(sim: Sim, domain: Domain) -> int:
+def pick(sim: Sim, domain: Domain, ours: EevdfDomain = BESIDE) -> int:
     """Take the eligible one of earliest deadline; the least virtual run time if those that wait are all ahead."""
-    ours = eevdf_domains(sim)[domain.row]
     row = earliest(sim, ours, 0)
     if row == 0:
         row = least(sim, ours)
@@ -211,9 +204,8 @@ def least(sim: Sim, ours: EevdfDomain) -> int:
 
 
 @eevdf.implements(shared.preempts)
-def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> bool:
+def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process, ours: EevdfDomain = BESIDE) -> bool:
     """It does if it would be chosen, and the slice of the one that runs is not protected."""
-    ours = eevdf_domains(sim)[domain.row]
     eevdf_process = eevdf_processes(sim)[process.row]
     if (
         ours.runs_to_parity

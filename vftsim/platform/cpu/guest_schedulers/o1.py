@@ -28,7 +28,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Fifo, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -133,9 +133,8 @@ def slice_of(base_ns: int, nice: int) -> int:
 
 
 @o1.implements(shared.begin_process)
-def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
+def begin_process(sim: Sim, domain: Domain, process: Process, ours: O1Domain = BESIDE) -> None:
     """Begin in the middle."""
-    ours = o1_domains(sim)[domain.row]
     o1_process = o1_processes(sim)[process.row]
     o1_process.sleep_ns = ours.most_sleep_ns // 2
     o1_process.sleep_kind = DISK
@@ -182,9 +181,8 @@ def count_sleep(ours: O1Domain, process: Process, o1_process: O1Process, until_n
 
 
 @o1.implements(shared.awake)
-def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: O1Domain = BESIDE) -> None:
     """Count the sleep, and join the active array."""
-    ours = o1_domains(sim)[domain.row]
     o1_process = o1_processes(sim)[process.row]
     if process.sleeps_on_disk:
         o1_process.sleep_kind = DISK
@@ -216,10 +214,8 @@ def leave(sim: Sim, row: int, o1_process: O1Process) -> None:
 
 
 @o1.implements(shared.asleep)
-def asleep(sim: Sim, domain: Domain, process: Process) -> None:
+def asleep(sim: Sim, domain: Domain, process: Process, ours: O1Domain = BESIDE, o1_process: O1Process = BESIDE) -> None:
     """Charge what has run, and leave the array."""
-    ours = o1_domains(sim)[domain.row]
-    o1_process = o1_processes(sim)[process.row]
     charge_sleep(sim, ours, o1_process)
     ours.running -= 1
     leave(sim, process.row, o1_process)
@@ -240,9 +236,8 @@ def charge_sleep(sim: Sim, ours: O1Domain, o1_process: O1Process) -> None:
 
 
 @o1.implements(shared.pick)
-def pick(sim: Sim, domain: Domain) -> int:
+def pick(sim: Sim, domain: Domain, ours: O1Domain = BESIDE) -> int:
     """Take the first of the active array that waits; if there is none, swap the arrays."""
-    ours = o1_domains(sim)[domain.row]
     row = first_ready(sim, ours.active)
     if row == 0:
         before = ours.active
@@ -297,24 +292,21 @@ def set_turn(ours: O1Domain, process: Process, o1_process: O1Process) -> None:
 
 
 @o1.implements(shared.ran)
-def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
+def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, o1_process: O1Process = BESIDE) -> None:
     """Take it from the slice."""
-    o1_process = o1_processes(sim)[process.row]
     o1_process.slice_left_ns -= ran_ns
     o1_process.turn_left_ns -= ran_ns
 
 
 @o1.implements(shared.longest_ns)
-def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
+def longest_ns(sim: Sim, domain: Domain, process: Process, o1_process: O1Process = BESIDE) -> int:
     """Run to the end of the turn, or of the slice."""
-    o1_process = o1_processes(sim)[process.row]
     return min(o1_process.slice_left_ns, o1_process.turn_left_ns)
 
 
 @o1.implements(shared.used_up)
-def used_up(sim: Sim, domain: Domain, process: Process) -> None:
+def used_up(sim: Sim, domain: Domain, process: Process, ours: O1Domain = BESIDE) -> None:
     """Go behind the equals; at the end of a slice, into the expired array unless the process is interactive."""
-    ours = o1_domains(sim)[domain.row]
     o1_process = o1_processes(sim)[process.row]
     leave(sim, process.row, o1_process)
     array = o1_process.array

@@ -5,7 +5,7 @@ it has drawn, draws again when that is gone, gives back what it does not need wh
 held when the pool is empty.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
 from vftsim.platform.cpu.records import Host, Vcpu, domains, vcpus
 from vftsim.platform.cpu.shared_queue import hold, queue_hosts, waiting_list
 
@@ -55,10 +55,9 @@ def at_most_drawn(sim: Sim, vcpu: Vcpu, time_ns: int) -> int:
 
 
 @part
-def draw(sim: Sim, vcpu: Vcpu) -> None:
+def draw(sim: Sim, vcpu: Vcpu, purse: Purse = BESIDE) -> None:
     """Take a portion if nothing is left of the last one."""
     pool = pools(sim)[vcpu.domain]
-    purse = purses(sim)[vcpu.row]
     if pool.budget_ns > 0 and purse.drawn_ns <= 0:
         portion_ns = min(pool.portion_ns, pool.left_ns)
         pool.left_ns -= portion_ns
@@ -74,10 +73,9 @@ def spend(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @part
-def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int) -> None:
+def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int, purse: Purse = BESIDE) -> None:
     """Return what was drawn, except ``keep_ns``."""
     pool = pools(sim)[vcpu.domain]
-    purse = purses(sim)[vcpu.row]
     if pool.budget_ns > 0 and purse.drawn_ns > keep_ns:
         # Never above the budget: it may have been drawn in the period before.
         pool.left_ns = min(pool.left_ns + purse.drawn_ns - keep_ns, pool.budget_ns)

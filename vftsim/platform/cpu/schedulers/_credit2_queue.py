@@ -3,12 +3,13 @@
 Names in brackets are those of the functions of ``xen/common/sched/credit2.c`` that have the rule.
 """
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import BESIDE, Sim, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync
 from vftsim.platform.cpu.records import RUNNABLE, Host, Vcpu, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit2_records import (
     TOLERANCE_NS,
+    Credit2Host,
     Credit2Vcpu,
     credit2_domains,
     credit2_hosts,
@@ -89,12 +90,11 @@ def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @part
-def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> int:
+def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int, rules: Credit2Host = BESIDE) -> int:
     """Return by how much credit a vCPU may take a pCPU from the one there; -1 if that is within its rate limit.
 
     From elsewhere it must be ahead by the resistance to migration (tickle_score, is_preemptable).
     """
-    rules = credit2_hosts(sim)[host.row]
     running = credit2_pcpus(sim)[row].current
     there = credit2_vcpus(sim)[running]
     if rules.rate_limit_ns > TOLERANCE_NS and sim.now_ns - there.since_ns <= rules.rate_limit_ns - TOLERANCE_NS:
@@ -111,13 +111,12 @@ def is_current(sim: Sim, credit2_vcpu: Credit2Vcpu, row: int) -> bool:
 
 
 @part
-def grab_budget(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
+def grab_budget(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BESIDE) -> bool:
     """Let a vCPU draw a portion if it holds nothing, after what it has overdrawn; park it if nothing is left.
 
     (unit_grab_budget, park_unit)
     """
     pool = credit2_domains(sim)[vcpu.domain]
-    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     if pool.budget_ns == 0 or credit2_vcpu.held_ns > 0:
         return True
     # Below 0 after an overdraft, which the pool bears.

@@ -10,7 +10,7 @@ surplus reaches everybody.  All divisions round up, as in the original.
 Source: Xen ``sched_credit.c``, accounting function, 3.2 to current.
 """
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import BESIDE, Sim, part
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, pcpus, vcpus
@@ -20,6 +20,7 @@ from vftsim.platform.cpu.schedulers._credit_records import (
     UNDER,
     CreditDomain,
     CreditHost,
+    CreditVcpu,
     account_list,
     active_list,
     allotment_list,
@@ -55,10 +56,8 @@ def activate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @part
-def deactivate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def deactivate(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Stop a vCPU that has saved enough from earning, and cut its credit."""
-    rules = credit_hosts(sim)[host.row]
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     credit_vcpu.credit = credit_vcpu.credit // rules.idle_credit_divisor if rules.idle_credit_divisor else 0
     credit_vcpu.active = False
     account = credit_domains(sim)[vcpu.domain]
@@ -75,12 +74,11 @@ def weight_of(sim: Sim, rules: CreditHost, domain: int) -> int:
 
 
 @part
-def allot(sim: Sim, host: Host) -> None:
+def allot(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
     """Distribute one period's credits over the active domains; their order may change.
 
     Leaves the domains in the list ``allotments``, in the order in which they were served.
     """
-    rules = credit_hosts(sim)[host.row]
     debt = -min(rules.balance, 0)
     pool = rules.credits_per_slice * host.pcpus + debt
     weight_total = 0
@@ -119,9 +117,8 @@ def peak_of(rules: CreditHost, account: CreditDomain, share_of_debt: int) -> int
 
 
 @part
-def account_for(sim: Sim, host: Host) -> None:
+def account_for(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
     """Hand out credits, set priorities, park and unpark; asks the pCPUs that must choose again."""
-    rules = credit_hosts(sim)[host.row]
     allot(sim, host)
     rules.balance = 0
     while rules.allotments.length > 0:
@@ -139,10 +136,9 @@ def account_for(sim: Sim, host: Host) -> None:
 
 
 @part
-def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu) -> None:
+def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Give a vCPU its credits, and the class that follows from them."""
     per_slice = credit_hosts(sim)[host.row].credits_per_slice
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     credit_vcpu.credit += account.credits_per_vcpu
     if credit_vcpu.credit < 0:
         set_priority(sim, host, vcpu, OVER)
@@ -159,9 +155,8 @@ def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu) -> None:
 
 
 @part
-def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def park(sim: Sim, host: Host, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Keep a vCPU beyond its cap from running."""
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     if credit_vcpu.parked:
         return
     credit_vcpu.parked = True
@@ -176,13 +171,11 @@ def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @part
-def unpark(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def unpark(sim: Sim, host: Host, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE, rules: CreditHost = BESIDE) -> None:
     """Let a vCPU run again whose credit has come back to 0."""
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     if not credit_vcpu.parked:
         return
     credit_vcpu.parked = False
-    rules = credit_hosts(sim)[host.row]
     rules.unparks += 1
     # One that its pCPU has not left since it was parked is still there, and needs no queue.
     if vcpu.state != BLOCKED and credit_pcpus(sim)[credit_vcpu.processor].current != vcpu.row:

@@ -1,6 +1,6 @@
 """The run queues of Xen's credit scheduler: who stands where, and who is told of a newcomer."""
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import BESIDE, Sim, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.notes import PRIORITY, note
@@ -21,9 +21,8 @@ from vftsim.platform.cpu.schedulers._credit_records import (
 
 
 @part
-def set_priority(sim: Sim, host: Host, vcpu: Vcpu, priority: int) -> None:
+def set_priority(sim: Sim, host: Host, vcpu: Vcpu, priority: int, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Move a vCPU to another class."""
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     if credit_vcpu.priority != priority:
         credit_vcpu.priority = priority
         if host.observed:
@@ -47,9 +46,8 @@ def debit(rules: CreditHost, credit_vcpu: CreditVcpu) -> None:
 
 
 @part
-def insert(sim: Sim, vcpu: Vcpu) -> None:
+def insert(sim: Sim, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Queue a vCPU at its processor: behind all entries that are at least as urgent, up to the first that is less."""
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     queue = credit_pcpus(sim)[credit_vcpu.processor].queue
     before = 0
     here = queue.first
@@ -61,9 +59,8 @@ def insert(sim: Sim, vcpu: Vcpu) -> None:
 
 
 @part
-def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int) -> None:
+def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int, rules: CreditHost = BESIDE) -> None:
     """Queue a vCPU that was not runnable here before, and tell who should choose again; the pCPU ``waker`` acts."""
-    rules = credit_hosts(sim)[host.row]
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
     if may_boost and rules.boosts_wakes and not credit_vcpu.has_moved and credit_vcpu.priority == UNDER:
         set_priority(sim, host, vcpu, BOOST)
@@ -122,9 +119,8 @@ def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
 
 
 @part
-def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
+def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu, waker: int, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Have the pCPUs choose again that the release's rule names when ``vcpu`` is new in its queue."""
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     running = credit_pcpus(sim)[credit_vcpu.processor].current
     rule = credit_hosts(sim)[host.row].tickle_rule
     # Its own pCPU takes it: nobody else needs to look.
@@ -180,9 +176,8 @@ def better_processor(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @part
-def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
+def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int, rules: CreditHost = BESIDE) -> None:
     """Give a vCPU that has left its pCPU another processor, and wake it there if it has work."""
-    rules = credit_hosts(sim)[host.row]
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
     # Once for each request: a later tick may ask for another move.
     credit_vcpu.moves = False

@@ -6,7 +6,7 @@ its time another, and a waiting one looks for a place.  A vCPU that blocks is re
 sees to it.
 """
 
-from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.host import request_reschedule, sync_running
@@ -42,10 +42,9 @@ def begin_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @part
-def plan(sim: Sim, vcpu: Vcpu) -> None:
+def plan(sim: Sim, vcpu: Vcpu, deadline: Deadline = BESIDE) -> None:
     """Plan the end of the period in progress."""
     # An alarm that was planned before is stale from here on.
-    deadline = deadlines(sim)[vcpu.row]
     deadline.alarm = at(sim, deadline.deadline_ns, EventKind.ACCOUNTING, vcpu.number, on_period_end, vcpu.row)
 
 

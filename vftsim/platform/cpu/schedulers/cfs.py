@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
@@ -35,7 +35,7 @@ from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, Schedul
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
 from vftsim.platform.cpu.records import RUNNING, Domain, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
-from vftsim.platform.cpu.shared_queue import queue_hosts, queue_pcpus, queue_vcpus
+from vftsim.platform.cpu.shared_queue import QueueVcpu, queue_hosts, queue_pcpus, queue_vcpus
 from vftsim.spec.units import MS, PositiveDurationNs
 
 _CROWD = 8
@@ -186,11 +186,10 @@ def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
 
 
 @cfs.implements(shared.place_of_another)
-def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu, entity: CfsVcpu = BESIDE) -> int:
     """Look for the thread that is furthest ahead."""
     if not cfs_hosts(sim)[host.row].charges_late:
         return shared.place_by_urgency(sim, host, vcpu)
-    entity = cfs_vcpus(sim)[vcpu.row]
     furthest = 0
     furthest_ns = entity.virtual_ns + entity.wakeup_ns
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
@@ -201,21 +200,18 @@ def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @cfs.implements(shared.on_wake)
-def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def wake_up(sim: Sim, host: Host, vcpu: Vcpu, rules: CfsHost = BESIDE) -> None:
     """Let a sleeper keep at most half a latency of lead."""
     # First: how far back a sleeper is placed depends on the least virtual run time of now.
     advance(sim, host)
     limit_lead(sim, host, vcpu)
-    rules = cfs_hosts(sim)[host.row]
     rules.active += 1
     rules.weight += cfs_vcpus(sim)[vcpu.row].weight
 
 
 @part
-def limit_lead(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def limit_lead(sim: Sim, host: Host, vcpu: Vcpu, entity: CfsVcpu = BESIDE, rules: CfsHost = BESIDE) -> None:
     """Place a thread that slept or was throttled at most half a latency before the least virtual run time."""
-    entity = cfs_vcpus(sim)[vcpu.row]
-    rules = cfs_hosts(sim)[host.row]
     entity.virtual_ns = max(entity.virtual_ns, rules.least_ns - rules.latency_ns // 2)
 
 
@@ -225,10 +221,8 @@ def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @cfs.implements(shared.longest_ns)
-def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+def slice_of(sim: Sim, host: Host, vcpu: Vcpu, rules: CfsHost = BESIDE, entity: CfsVcpu = BESIDE) -> int:
     """Return its part of the period by weight, at least the minimum granularity."""
-    rules = cfs_hosts(sim)[host.row]
-    entity = cfs_vcpus(sim)[vcpu.row]
     runnable, weight = crowd_of(sim, host)
     crowd = -(-runnable // host.pcpus)
     period_ns = rules.latency_ns if crowd <= _CROWD else crowd * rules.minimum_ns
@@ -238,9 +232,8 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @part
-def crowd_of(sim: Sim, host: Host) -> tuple[int, int]:
+def crowd_of(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> tuple[int, int]:
     """Return how many threads run or wait and may run, and their weight."""
-    cfs_host = cfs_hosts(sim)[host.row]
     if cfs_host.limited == 0:
         return cfs_host.active, cfs_host.weight
     runnable = 0
@@ -253,16 +246,14 @@ def crowd_of(sim: Sim, host: Host) -> tuple[int, int]:
 
 
 @part
-def is_active(sim: Sim, vcpu: Vcpu) -> bool:
+def is_active(sim: Sim, vcpu: Vcpu, queue_vcpu: QueueVcpu = BESIDE) -> bool:
     """Tell whether a thread runs or waits and is not throttled."""
-    queue_vcpu = queue_vcpus(sim)[vcpu.row]
     return (queue_vcpu.is_waiting or queue_vcpu.current_on != 0) and has_budget(sim, vcpu)
 
 
 @cfs.implements(scheduler.block)
-def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def block(sim: Sim, host: Host, vcpu: Vcpu, cfs_host: CfsHost = BESIDE) -> None:
     """Free its pCPU and give back all of the quota drawn but 1 ms, as Linux does."""
-    cfs_host = cfs_hosts(sim)[host.row]
     cfs_host.active -= 1
     cfs_host.weight -= cfs_vcpus(sim)[vcpu.row].weight
     shared.block(sim, host, vcpu)
@@ -270,9 +261,8 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @cfs.implements(scheduler.charge)
-def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, entity: CfsVcpu = BESIDE) -> None:
     """Advance virtual run time, spend quota."""
-    entity = cfs_vcpus(sim)[vcpu.row]
     # A run of up to 104 days.
     passed = ran_ns * NICE_0 + entity.residue
     entity.residue = passed % entity.weight
@@ -281,9 +271,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @part
-def virtual_now_ns(sim: Sim, vcpu: Vcpu) -> int:
+def virtual_now_ns(sim: Sim, vcpu: Vcpu, entity: CfsVcpu = BESIDE) -> int:
     """Return the virtual run time of a thread up to now, whether it has been charged or not."""
-    entity = cfs_vcpus(sim)[vcpu.row]
     ran_ns = sim.now_ns - vcpu.dispatched_ns
     if ran_ns <= 0 or vcpu.state != RUNNING:
         return entity.virtual_ns
@@ -297,9 +286,8 @@ def virtual_of(entity: CfsVcpu, ran_ns: int) -> int:
 
 
 @part
-def advance(sim: Sim, host: Host) -> None:
+def advance(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> None:
     """Bring the least virtual run time up to date; it never goes back."""
-    cfs_host = cfs_hosts(sim)[host.row]
     least_ns = least_of_running(sim, host, cfs_host)
     row = queue_hosts(sim)[host.row].waiting.first
     while row != 0 and least_ns > cfs_host.least_ns:

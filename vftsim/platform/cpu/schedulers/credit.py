@@ -35,7 +35,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
@@ -62,6 +62,8 @@ from vftsim.platform.cpu.schedulers._credit_records import (
     TICKS_PER_SLICE,
     UNDER,
     CreditHost,
+    CreditPcpu,
+    CreditVcpu,
     credit_hosts,
     credit_pcpus,
     credit_vcpus,
@@ -165,9 +167,8 @@ class Credit(SchedulerSpec):
 
 
 @credit.implements(scheduler.attach)
-def attach(sim: Sim, host: Host) -> None:
+def attach(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
     """Give every vCPU a queue and every domain an account; credit 0, priority UNDER; start ticks and accounting."""
-    rules = credit_hosts(sim)[host.row]
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
         vcpu = vcpus(sim)[row]
         credit_vcpu = credit_vcpus(sim)[row]
@@ -194,9 +195,8 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @credit.implements(scheduler.wake)
-def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def wake(sim: Sim, host: Host, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Boost if UNDER, queue, tickle; a parked vCPU stays where it is, and one that its pCPU has not left yet, on it."""
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     if not credit_vcpu.parked and credit_pcpus(sim)[credit_vcpu.processor].current != vcpu.row:
         wake_up(sim, host, vcpu, True, host.first_pcpu)
 
@@ -208,10 +208,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @credit.implements(scheduler.choose)
-def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+def choose(sim: Sim, host: Host, pcpu: Pcpu, rules: CreditHost = BESIDE, credit_pcpu: CreditPcpu = BESIDE) -> int:
     """Head of the queue, or something more urgent from a peer."""
-    rules = credit_hosts(sim)[host.row]
-    credit_pcpu = credit_pcpus(sim)[pcpu.row]
     before = credit_pcpu.current
     if before != 0:
         # Debited and queued first: it competes with those that wait.
@@ -239,10 +237,8 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 
 
 @part
-def leave(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+def leave(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE, credit_vcpu: CreditVcpu = BESIDE) -> int:
     """Debit the vCPU that ran and queue it if it can run on; return what is left of its rate limit if it must go on."""
-    rules = credit_hosts(sim)[host.row]
-    credit_vcpu = credit_vcpus(sim)[vcpu.row]
     debit(rules, credit_vcpu)
     credit_vcpu.stopped_ns = sim.now_ns
     # Not queued here: accounting, choose() or its next wake sees to it.
@@ -260,9 +256,8 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @part
-def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu) -> None:
+def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu, rules: CreditHost = BESIDE) -> None:
     """Let an idle pCPU look for work again after a slice, in the releases in which idling has one."""
-    rules = credit_hosts(sim)[host.row]
     if rules.idle_has_slice:
         end_ns = sim.now_ns + rules.slice_ns
         credit_pcpus(sim)[pcpu.row].idle_slice = at(sim, end_ns, EventKind.SLICE, pcpu.number, on_idle_slice, pcpu.row)
@@ -291,9 +286,8 @@ def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 
 
 @part
-def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int) -> int:
+def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int, rules: CreditHost = BESIDE) -> int:
     """Take the first vCPU of a busy peer's queue that is more urgent than ``above`` and may run here."""
-    rules = credit_hosts(sim)[host.row]
     credit_pcpu = credit_pcpus(sim)[pcpu.row]
     if rules.balance_limit_ns != 0 and sim.now_ns - credit_pcpu.last_scan_ns <= rules.balance_limit_ns:
         return 0
@@ -354,9 +348,8 @@ def on_tick(sim: Sim, pcpu: Pcpu, token: int) -> None:
 
 
 @part
-def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def tick_running(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE) -> None:
     """Take note that a tick has found a vCPU running: it loses its boost, pays, and earns from now on."""
-    rules = credit_hosts(sim)[host.row]
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
     if credit_vcpu.priority == BOOST:
         set_priority(sim, host, vcpu, UNDER)

@@ -35,7 +35,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
@@ -51,6 +51,9 @@ from vftsim.platform.cpu.schedulers._credit2_records import (
     IDLE_CREDIT,
     LONGEST_NS,
     SHORTEST_NS,
+    Credit2Host,
+    Credit2Pcpu,
+    Credit2Vcpu,
     credit2_domains,
     credit2_hosts,
     credit2_pcpus,
@@ -125,17 +128,15 @@ def attach(sim: Sim, host: Host) -> None:
 
 
 @credit2.implements(scheduler.wake)
-def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def wake(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BESIDE) -> None:
     """Queue it, unless it is parked or its pCPU has not chosen since it blocked."""
-    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     if not credit2_vcpu.parked and not is_current(sim, credit2_vcpu, vcpu.row):
         join(sim, host, vcpu)
 
 
 @credit2.implements(scheduler.charge)
-def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, credit2_vcpu: Credit2Vcpu = BESIDE) -> None:
     """Burn credit and budget; what is less than one credit waits."""
-    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     # A run is at most 500 ms (the longest rate limit), a weight below 2**16.
     burnt = ran_ns * credit2_hosts(sim)[host.row].highest_weight + credit2_vcpu.residue
     credit2_vcpu.residue = burnt % credit2_vcpu.weight
@@ -145,9 +146,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @credit2.implements(scheduler.choose)
-def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+def choose(sim: Sim, host: Host, pcpu: Pcpu, credit2_pcpu: Credit2Pcpu = BESIDE) -> int:
     """Go on with the vCPU that runs here, or take one of more credit; hand out credit when there is none."""
-    credit2_pcpu = credit2_pcpus(sim)[pcpu.row]
     # From here on it may be asked for another.
     credit2_pcpu.tickled = False
     before = credit2_pcpu.current
@@ -169,9 +169,8 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 
 
 @part
-def candidate(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> int:
+def candidate(sim: Sim, host: Host, pcpu: Pcpu, before: int, rules: Credit2Host = BESIDE) -> int:
     """Return the vCPU that the pCPU runs next, 0 for none."""
-    rules = credit2_hosts(sim)[host.row]
     best = 0
     credit = IDLE_CREDIT
     if before != 0 and vcpus(sim)[before].state != BLOCKED and not credit2_vcpus(sim)[before].parked:
@@ -191,9 +190,8 @@ def candidate(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> int:
 
 
 @part
-def is_offered(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu, credit: int) -> bool:
+def is_offered(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu, credit: int, credit2_vcpu: Credit2Vcpu = BESIDE) -> bool:
     """Tell whether a waiting vCPU with more than ``credit`` may be put on the pCPU, where one with ``credit`` is."""
-    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     if not scheduler.may_run(sim, vcpu, pcpu):
         return False
     if credit2_vcpu.tickled_pcpu not in (0, pcpu.row) and credit2_pcpus(sim)[credit2_vcpu.tickled_pcpu].tickled:
@@ -236,9 +234,8 @@ def reset(sim: Sim, host: Host, credit: int) -> None:
 
 
 @part
-def slice_of(sim: Sim, host: Host, vcpu: Vcpu, goes_on: bool) -> int:
+def slice_of(sim: Sim, host: Host, vcpu: Vcpu, goes_on: bool, rules: Credit2Host = BESIDE) -> int:
     """Return the time until its credit reaches that of the first one waiting, or 0; within its bounds."""
-    rules = credit2_hosts(sim)[host.row]
     credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     limit_ns = rules.rate_limit_ns
     if goes_on:
@@ -255,13 +252,12 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu, goes_on: bool) -> int:
 
 
 @part
-def leave(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def leave(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BESIDE) -> None:
     """Give back what is left of the portion of a vCPU that has left its pCPU; queue it if it can run on.
 
     Afterwards those compete for what it has given back that had found nothing.
     """
     pool = credit2_domains(sim)[vcpu.domain]
-    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     has_returned = pool.budget_ns > 0 and credit2_vcpu.held_ns > 0
     if has_returned:
         pool.left_ns += credit2_vcpu.held_ns

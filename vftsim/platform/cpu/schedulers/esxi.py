@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Failure, Record, Sim, Table, at, event, fail, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Failure, Record, Sim, Table, at, event, fail, part
 from vftsim.platform.arithmetic import LARGEST, scaled
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
@@ -180,9 +180,8 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 
 
 @esxi.implements(longest_ns)
-def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+def slice_of(sim: Sim, host: Host, vcpu: Vcpu, esxi_host: EsxiHost = BESIDE) -> int:
     """One quantum, or what the limit leaves of it to each vCPU of the machine that runs."""
-    esxi_host = esxi_hosts(sim)[host.row]
     if esxi_host.lets_run:
         return IDLE_FOREVER
     quantum_ns = esxi_host.quantum_ns
@@ -278,9 +277,8 @@ def on_refill(sim: Sim, host: Host, token: int) -> None:
 
 
 @part
-def refill(sim: Sim, host: Host, domain: Domain) -> None:
+def refill(sim: Sim, host: Host, domain: Domain, machine: Machine = BESIDE) -> None:
     """Give a machine its quota, less what it owes, and hold its waiting vCPUs if it had none left."""
-    machine = machines(sim)[domain.row]
     was_held = machine.quota_ns <= 0
     machine.quota_ns = min(machine.quota_ns + machine.whole_quota_ns, machine.whole_quota_ns)
     if not was_held or machine.quota_ns <= 0:

@@ -21,7 +21,7 @@ vCPUs that asks for too much misses deadlines.
 import math
 from typing import ClassVar, Literal
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
@@ -30,7 +30,7 @@ from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
-from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
+from vftsim.platform.cpu.schedulers._deadlines import Deadline, begin_period, deadlines, plan, share_one_deadline_queue
 from vftsim.platform.cpu.shared_queue import waiting_list
 from vftsim.spec.units import DURATION, MS
 
@@ -136,9 +136,8 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @rtds.implements(scheduler.charge)
-def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, period: Deadline = BESIDE) -> None:
     """Use up budget; with extra time go on one level lower."""
-    period = deadlines(sim)[vcpu.row]
     period.left_ns -= ran_ns
     if period.left_ns > 0:
         return
@@ -151,10 +150,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @rtds.implements(_deadlines.refill)
-def refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def refill(sim: Sim, host: Host, vcpu: Vcpu, period: Deadline = BESIDE, rtds_vcpu: RtdsVcpu = BESIDE) -> None:
     """Give the full budget until the next multiple of the period."""
-    period = deadlines(sim)[vcpu.row]
-    rtds_vcpu = rtds_vcpus(sim)[vcpu.row]
     period.deadline_ns += ((sim.now_ns - period.deadline_ns) // rtds_vcpu.period_ns + 1) * rtds_vcpu.period_ns
     period.left_ns = rtds_vcpu.budget_ns
     set_level(sim, host, vcpu, 0)
@@ -203,9 +200,8 @@ def first_waiting(sim: Sim, host: Host) -> int:
 
 
 @part
-def set_level(sim: Sim, host: Host, vcpu: Vcpu, level: int) -> None:
+def set_level(sim: Sim, host: Host, vcpu: Vcpu, level: int, rtds_vcpu: RtdsVcpu = BESIDE) -> None:
     """Move a vCPU to another level."""
-    rtds_vcpu = rtds_vcpus(sim)[vcpu.row]
     if rtds_vcpu.level != level:
         rtds_vcpu.level = level
         if host.observed:

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail
+from vftsim.kernel import BESIDE, Engine, Failure, Record, Sim, Table, fail
 from vftsim.platform.arithmetic import LARGEST, product_quotient, scaled
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import allowed_numbers
@@ -29,7 +29,7 @@ from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
-from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
+from vftsim.platform.cpu.schedulers._deadlines import Deadline, begin_period, deadlines, plan, share_one_deadline_queue
 from vftsim.spec.units import MS, PeriodNs
 
 _DEFAULT_PERIOD_NS = 100 * MS
@@ -152,9 +152,8 @@ class Sedf(SchedulerSpec):
 
 
 @sedf.implements(shared_queue.urgency)
-def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
+def urgency_of(sim: Sim, host: Host, vcpu: Vcpu, period: Deadline = BESIDE) -> tuple[int, int]:
     """Earliest deadline first, then extra time by who has had least of it."""
-    period = deadlines(sim)[vcpu.row]
     if period.left_ns > 0:
         return 0, period.deadline_ns
     return 1, sedf_vcpus(sim)[vcpu.row].score
@@ -191,9 +190,8 @@ def piece(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @sedf.implements(shared_queue.on_chosen)
-def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def remember(sim: Sim, host: Host, vcpu: Vcpu, sedf_vcpu: SedfVcpu = BESIDE) -> None:
     """Remember what kind of time it runs on."""
-    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
     sedf_vcpu.on_extra = deadlines(sim)[vcpu.row].left_ns <= 0
     if sedf_vcpu.on_extra:
         processor = sedf_pcpus(sim)[sedf_vcpu.processor]
@@ -201,9 +199,8 @@ def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @sedf.implements(shared_queue.on_wake)
-def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def wake_up(sim: Sim, host: Host, vcpu: Vcpu, sedf_vcpu: SedfVcpu = BESIDE) -> None:
     """Begin a period if the last one is over."""
-    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
     # It competes for extra time as if it had had as much as the last that ran on it here: nothing is saved up in sleep.
     sedf_vcpu.score = max(sedf_vcpu.score, sedf_pcpus(sim)[sedf_vcpu.processor].level)
     if sedf_vcpu.slice_ns == 0:
@@ -218,9 +215,8 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @sedf.implements(scheduler.charge)
-def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, sedf_vcpu: SedfVcpu = BESIDE) -> None:
     """Use up slice, or count extra time by weight."""
-    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
     if not sedf_vcpu.on_extra:
         deadlines(sim)[vcpu.row].left_ns -= ran_ns
         return
@@ -230,16 +226,13 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @sedf.implements(_deadlines.refill)
-def refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def refill(sim: Sim, host: Host, vcpu: Vcpu, sedf_vcpu: SedfVcpu = BESIDE, period: Deadline = BESIDE) -> None:
     """Give the slice of a period that begins now."""
-    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
-    period = deadlines(sim)[vcpu.row]
     period.deadline_ns = sim.now_ns + sedf_vcpu.period_ns
     period.left_ns = product_quotient(sedf_vcpu.slice_ns, sedf_vcpu.period_ns, sedf_vcpu.full_period_ns)
 
 
 @sedf.implements(_deadlines.on_deadline)
-def grow_back(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def grow_back(sim: Sim, host: Host, vcpu: Vcpu, sedf_vcpu: SedfVcpu = BESIDE) -> None:
     """Let a period shortened by a latency hint grow back."""
-    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
     sedf_vcpu.period_ns = min(2 * sedf_vcpu.period_ns, sedf_vcpu.full_period_ns)

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail, part
+from vftsim.kernel import BESIDE, Engine, Failure, Record, Sim, Table, fail, part
 from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
@@ -106,13 +106,12 @@ def rest_of_slice(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @zvm.implements(shared.on_wake)
-def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def join(sim: Sim, host: Host, vcpu: Vcpu, zvm_vcpu: ZvmVcpu = BESIDE) -> None:
     """Join the dispatch list; a deadline that has passed is set anew from now."""
     user = zvm_users(sim)[vcpu.domain]
     user.listed += 1
     if user.listed == 1:
         list_share(sim, host, user, 1)
-    zvm_vcpu = zvm_vcpus(sim)[vcpu.row]
     if zvm_vcpu.deadline_ns <= sim.now_ns:
         zvm_vcpu.deadline_ns = sim.now_ns + interval_ns(sim, host, user)
         zvm_vcpu.ran_ns = 0
@@ -129,18 +128,16 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @part
-def list_share(sim: Sim, host: Host, user: ZvmUser, sign: int) -> None:
+def list_share(sim: Sim, host: Host, user: ZvmUser, sign: int, zvm_host: ZvmHost = BESIDE) -> None:
     """Add a user's share to those on the dispatch list, or take it off (-1)."""
-    zvm_host = zvm_hosts(sim)[host.row]
     zvm_host.absolute += sign * user.absolute
     if user.absolute == 0:
         zvm_host.relative += sign * user.relative
 
 
 @zvm.implements(scheduler.charge)
-def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, zvm_vcpu: ZvmVcpu = BESIDE) -> None:
     """Set the deadline later for each minor time slice that has been used up."""
-    zvm_vcpu = zvm_vcpus(sim)[vcpu.row]
     slice_ns = zvm_hosts(sim)[host.row].minor_slice_ns
     zvm_vcpu.ran_ns += ran_ns
     while zvm_vcpu.ran_ns >= slice_ns:
@@ -151,13 +148,12 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @part
-def interval_ns(sim: Sim, host: Host, user: ZvmUser) -> int:
+def interval_ns(sim: Sim, host: Host, user: ZvmUser, zvm_host: ZvmHost = BESIDE) -> int:
     """Return in what time one virtual processor of a listed user is entitled to one minor slice.
 
     With the share a fraction s of all p processors, split over n virtual ones, that is slice x n / (s x p).
     The divisors are below 2**45, as p is at most 2**10.
     """
-    zvm_host = zvm_hosts(sim)[host.row]
     slices_ns = zvm_host.minor_slice_ns * user.listed
     if user.absolute == 0:
         rest = _WHOLE - min(zvm_host.absolute, _ABSOLUTE_CEILING)

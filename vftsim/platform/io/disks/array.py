@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.outcome import declare
 from vftsim.platform.io.disk import (
     DISKS,
@@ -121,9 +121,8 @@ def write_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -
 
 
 @array.implements(forget)
-def forget_array(sim: Sim, disk: Disk) -> None:
+def forget_array(sim: Sim, disk: Disk, disk_array: DiskArray = BESIDE) -> None:
     """Lose what waits; what a disk works on, it ends, for the domain that was booted to ignore."""
-    disk_array = disk_arrays(sim)[disk.row]
     count_requests(sim, disk, -disk_array.queue.length, 0)
     while disk_array.queue.length > 0:
         array_requests.free(sim, array_list.pop(sim, disk_array.queue))
@@ -158,9 +157,8 @@ def enqueue(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_re
 
 
 @array.implements(reached)
-def serve_again(sim: Sim, disk: Disk) -> None:
+def serve_again(sim: Sim, disk: Disk, disk_array: DiskArray = BESIDE) -> None:
     """Let every free disk begin."""
-    disk_array = disk_arrays(sim)[disk.row]
     # Each call starts one request at most.
     for _ in range(min(disk_array.disks, disk_array.queue.length)):
         serve_next(sim, disk, disk_array)

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.disk import (
     DISKS,
@@ -134,16 +134,14 @@ def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) ->
 
 
 @local.implements(takes_at_once)
-def has_room(sim: Sim, disk: Disk, size_bytes: int) -> bool:
+def has_room(sim: Sim, disk: Disk, size_bytes: int, local_disk: LocalDisk = BESIDE) -> bool:
     """Tell whether the page cache has room."""
-    local_disk = local_disks(sim)[disk.row]
     return local_disk.is_buffered and local_disk.dirty_bytes + size_bytes <= local_disk.dirty_limit_bytes
 
 
 @local.implements(begin_write)
-def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
+def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, local_disk: LocalDisk = BESIDE) -> bool:
     """Into the page cache, if it has room; else wait for the disk."""
-    local_disk = local_disks(sim)[disk.row]
     if not has_room(sim, disk, size_bytes):
         enqueue(sim, disk, new_request(sim, WRITE, program, tag, size_bytes))
         return False
@@ -172,8 +170,7 @@ def must_hold(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
 
 
 @local.implements(begin_write_back)
-def write_back_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
-    local_disk = local_disks(sim)[disk.row]
+def write_back_local(sim: Sim, disk: Disk, program: int, tag: int, local_disk: LocalDisk = BESIDE) -> bool:
     write_dirty(sim, disk, local_disk)
     if program == 0:
         return True
@@ -189,9 +186,8 @@ def serve_local(sim: Sim, disk: Disk) -> None:
 
 
 @local.implements(forget)
-def forget_local(sim: Sim, disk: Disk) -> None:
+def forget_local(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
     """Lose the page cache and the queue; what the disk works on, it ends."""
-    local_disk = local_disks(sim)[disk.row]
     # The planned flush finds another token: there is nothing left to write.
     local_disk.flushing = 0
     lose_requests(sim, local_disk, local_disk.dirty)
@@ -247,9 +243,8 @@ def enqueue(sim: Sim, disk: Disk, row: int) -> None:
 
 
 @part
-def serve_next(sim: Sim, disk: Disk) -> None:
+def serve_next(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
     """Begin with the next request, if the disk is idle and can be reached."""
-    local_disk = local_disks(sim)[disk.row]
     if disk.is_away or local_disk.in_service != 0 or local_disk.queue.length == 0:
         return
     local_disk.in_service = request_list.pop(sim, local_disk.queue)
@@ -267,9 +262,8 @@ def service_ns(local_disk: LocalDisk, request: Request) -> int:
 
 
 @event
-def on_served(sim: Sim, disk: Disk, token: int) -> None:
+def on_served(sim: Sim, disk: Disk, token: int, local_disk: LocalDisk = BESIDE) -> None:
     """A request is done: let its program hear, and begin with the next."""
-    local_disk = local_disks(sim)[disk.row]
     row = local_disk.in_service
     local_disk.in_service = 0
     count_requests(sim, disk, 0, -1)

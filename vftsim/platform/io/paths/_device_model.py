@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Kind, Record, Sim, Table, part
 from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.driver_domain import TASKS, arrive_at_driver, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
@@ -114,11 +114,10 @@ device_models = Table("device_models", DeviceModel, beside=ports)
 
 
 @part
-def reserve_in_tap(sim: Sim, port: Port, packet: int) -> int:
+def reserve_in_tap(sim: Sim, port: Port, packet: int, device_model: DeviceModel = BESIDE) -> int:
     """Keep a place in the tap queue, or drop the packet."""
     if is_gone(sim, packet):
         return REFUSED
-    device_model = device_models(sim)[port.row]
     ring = rings(sim)[device_model.tap]
     if keep_slot(ring):
         return device_model.extra_ns

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu.jobs import on_pcpu_ns, raise_interrupt
 from vftsim.platform.cpu.records import RUNNING, domains, vcpus, work_done, works
 from vftsim.platform.io.build import Io, Site
@@ -200,9 +200,8 @@ def in_hand(sim: Sim, card: Port) -> int:
 
 
 @event
-def on_interrupt(sim: Sim, port: Port, token: int) -> None:
+def on_interrupt(sim: Sim, port: Port, token: int, nic: GuestNic = BESIDE) -> None:
     """Announce everything in the ring to the guest; masked, the interrupt stays pending, so that none is planned."""
-    nic = guest_nics(sim)[port.row]
     if nic.is_masked:
         nic.is_due = True
         return

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Record, Sim, Table
+from vftsim.kernel import BESIDE, Kind, Record, Sim, Table
 from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.driver_domain import TASKS, arrive_at_driver, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
@@ -85,11 +85,10 @@ split_drivers = Table("split_drivers", SplitDriver, beside=ports)
 
 
 @paravirtual.implements(reserve)
-def reserve_slot(sim: Sim, port: Port, packet: int) -> int:
+def reserve_slot(sim: Sim, port: Port, packet: int, split_driver: SplitDriver = BESIDE) -> int:
     """Keep a slot of the receive ring, or drop the packet."""
     if is_gone(sim, packet):
         return REFUSED
-    split_driver = split_drivers(sim)[port.row]
     ring = rings(sim)[split_driver.receive_ring]
     if keep_slot(ring):
         return split_driver.backend_receive_ns
