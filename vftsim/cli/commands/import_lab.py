@@ -159,7 +159,8 @@ def _as_dict(row: Imported) -> dict[str, object]:
 def _show(output: Path, rows: list[Imported]) -> None:
     from vftsim.report.screen import print_table
 
-    shown = ("n", "mean", "p50", "p90", "p99", "max", "total")
+    known = {statistic for row in rows for statistic in row.figure.statistics}
+    shown = [each for each in ("n", "mean", "p50", "p90", "p99", "max", "total") if each in known]
     lines = [
         (
             row.phase,
