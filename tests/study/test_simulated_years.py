@@ -7,6 +7,7 @@ import pytest
 
 from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, PrimaryCrash
 from vftsim.platform.protection.when import Instant
+from vftsim.report.blocks import in_words
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, shares_of_pair
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
@@ -172,7 +173,7 @@ def test_two_years_beside_the_chain_and_in_words():
     assert (pair.chain.kind, pair.chain.n) == ("range", 4), "four crashes have no interval"
     text = as_text(found.blocks(), 100)
     assert max(map(len, text.splitlines())) <= 100
-    assert "years within the interval of the Markov chain?" in " ".join(text.split())
+    assert f"down in a year? least with event_sync: {in_words(pair.down_s, 's')}" in " ".join(text.split())
     row = found.for_machines()["years"][1]
     assert (row["mechanism"], row["agrees"]) == ("event_sync", pair.agrees)
 
