@@ -85,7 +85,7 @@ def test_a_model_that_says_nothing_has_nothing_marked(tiny):
     found = run_study(tiny, 1, Execution(3, 1))
     assert "*" not in str(found)
     assert "calibrat" not in str(found)
-    assert "no domain of validity is known: what was fitted is not said of tiny\n" in str(found)
+    assert "no domain of validity is known: nothing says what tiny was fitted to\n" in str(found)
     assert found.for_machines()["outside_calibration"] is None
 
 

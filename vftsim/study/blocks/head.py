@@ -55,7 +55,8 @@ def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:
 def not_fitted_notes(models: Sequence[Mapping[str, Any]]) -> list[Note]:
     """Return which models do not say what they were fitted to; nothing for none."""
     names = dict.fromkeys(model["name"] for model in models if not model["resolved"].get("calibrated"))
-    text = f"no domain of validity is known: what was fitted is not said of {', '.join(names)}"
+    were = "was" if len(names) == 1 else "were"
+    text = f"no domain of validity is known: nothing says what {', '.join(names)} {were} fitted to"
     return [Note(text, warns=True)] if names else []
 
 
