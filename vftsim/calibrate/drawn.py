@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.intervals import elsewhere, is_determined
+from vftsim.calibrate.intervals import End, elsewhere, is_determined
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
@@ -43,19 +43,13 @@ class _Parameter(BaseModel):
     identified: bool = True
 
 
-class _End(BaseModel):
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
-    cost: float
-    values: dict[str, float]
-
-
 class _File(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
     format: Literal[1]
     parameters: dict[str, _Parameter]
     correlations: dict[str, float]
     calibration: CalibrationSpec
-    ends: list[_End] = []
+    ends: list[End] = []
     residuals: list[Any] = []
 
     @property
