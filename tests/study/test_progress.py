@@ -11,7 +11,7 @@ from vftsim.composition.run import Run
 from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.runs import progress as shown
-from vftsim.study.runs.estimate import length_ns, share_by
+from vftsim.study.runs.estimate import Expected, share_by
 from vftsim.study.runs.execution import Execution, replicate
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Bar, Lines, Silent
@@ -75,7 +75,7 @@ def test_a_run_in_parts_is_the_same_run():
         assert in_parts.run().to_dict() == Run(spec, 1, 0).run().to_dict()
         assert len(told) > 10
         assert told == sorted(told)
-        assert length_ns(spec) - 7_654_321 <= told[-1] < length_ns(spec)
+        assert Expected(spec).length_ns - 7_654_321 <= told[-1] < Expected(spec).length_ns
 
 
 def test_a_ramp_in_parts_is_the_same_ramp(tmp_path):
