@@ -37,15 +37,19 @@ def learned_as(quantity: str) -> str:
     return "cpu" if quantity.startswith("cpu.") else kind_of(quantity)
 
 
-def _of_file(row: Any) -> Any:
-    return {"sample": "out", "n": 0, "nulls": {}} | row if isinstance(row, dict) else row
+_LEFT_OUT: dict[str, Any] = {"sample": "out", "n": 0, "nulls": {}}
+"""Fields of a row that its file leaves out, as they are read."""
+
+
+def _whole(row: Any) -> Any:
+    return _LEFT_OUT | row if isinstance(row, dict) else row
 
 
 class HeldOutFile(BaseModel):
     """Rows of a validation that no fit used, without what is the same of all, and null models."""
 
-    model_config = ConfigDict(extra="ignore")
-    rows: list[Annotated[Row, BeforeValidator(_of_file)]] = Field(min_length=1)
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    rows: list[Annotated[Row, BeforeValidator(_whole)]] = Field(min_length=1)
 
 
 def _error(row: Row) -> float:
@@ -94,10 +98,16 @@ def held_out(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row.sample == "out" and learned_as(row.quantity) and _has_error(row)]
 
 
+def _short(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 def as_file(rows: Iterable[Row]) -> bytes:
     """Return the held-out rows of a validation as they are read again, one a line, to four digits."""
-    told = [(name for name in asdict(row).items() if name[0] not in _of_file({})) for row in held_out(rows)]
-    lines = [json.dumps({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row}) for row in told]
+    lines = [
+        json.dumps({key: _short(value) for key, value in asdict(row).items() if key not in _LEFT_OUT})
+        for row in held_out(rows)
+    ]
     return ('{"rows": [\n' + ",\n".join(lines) + "\n]}\n").encode()
 
 
