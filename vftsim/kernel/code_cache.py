@@ -34,14 +34,8 @@ def announce(text: str) -> None:
 def entry_of(source: str, layout: Layout, *, checks: bool = False) -> Call:
     """Return a kernel's entry.  Where the cache must not or cannot be used, its code is made in memory.
 
-    Parameters
-    ----------
-    source : str
-        Of :func:`~vftsim.kernel.compiled_engine.kernel_source`.
-    layout : Layout
-        Of the state.
-    checks : bool
-        A build for tests: an index out of range or a division by zero raises.
+    The source is that of :func:`~vftsim.kernel.compiled_engine.kernel_source`, the layout that of the state.  With
+    ``checks``, a build for tests, an index out of range or a division by zero raises.
     """
     made_of = f"{object_code.identity()} {checks} {layout.text()} {source}"
 

@@ -76,21 +76,10 @@ def made(text: str, triple: str = "", cpu: str = "") -> bytes:
 
 
 class Loaded:
-    """Object code in this process's memory, as long as this object lives.
+    """Object code in this process's memory, as long as this object lives; ``functions`` are called from outside it.
 
-    Parameters
-    ----------
-    content : bytes
-        An object file.
-    functions : sequence of str
-        What is called from outside it.
-
-    Raises
-    ------
-    OSError
-        The C library lacks what the code calls.
-    RuntimeError
-        It is no object file of this machine, or lacks one of the functions.
+    An OSError says that the C library lacks what the code calls, a RuntimeError that it is no object file of this
+    machine, or lacks one of the functions.
     """
 
     def __init__(self, content: bytes, functions: Sequence[str] = ("enter", "status")) -> None:

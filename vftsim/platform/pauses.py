@@ -37,13 +37,7 @@ TABLES = (pauses,)
 
 
 class Pauses:
-    """The pauses of one engine.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its ``on_input`` must call :meth:`look`.
-    """
+    """The pauses of one engine, whose ``on_input`` must call :meth:`look`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

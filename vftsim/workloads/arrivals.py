@@ -50,14 +50,8 @@ class _Drawn:
 class NicFeeder:
     """Fills what an interface holds of coming arrivals.
 
-    Of packets that arrive at the same instant, those of the source that is named first come first.
-
-    Parameters
-    ----------
-    nic : int
-        Row of the interface.
-    table : Table
-        Where the rows with coming packets are: of interfaces, or of what is sent over a link.
+    Of packets that arrive at the same instant, those of the source that is named first come first.  The table is where
+    the rows with coming packets are: of interfaces, or of what is sent over a link.
     """
 
     def __init__(self, engine: Engine, nic: int, sources: Sequence[Source], table: Table[Any] = arrivals) -> None:

@@ -402,11 +402,5 @@ MIXES: Mapping[str, Mapping[str, Any]] = {
 
 
 def batch_of_mix(name: str, **changes: Any) -> BatchSpec:
-    """Return the spec of a kind of job by name, with other values where they are given.
-
-    Raises
-    ------
-    KeyError
-        If there is no such kind.
-    """
+    """Return the spec of a kind of job by name, with other values where they are given; a KeyError for no such kind."""
     return BatchSpec(**{**MIXES[name], **changes})

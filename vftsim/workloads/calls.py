@@ -34,18 +34,9 @@ _SETUP, _TEARDOWN = 0, 1
 
 
 class CallSource:
-    """The packets of all calls in order of arrival.
+    """The packets of all calls in order of arrival, but for what arrives after ``end_ns``.
 
-    Parameters
-    ----------
-    streams : Streams
-        Random streams of the replication.
-    flow : int
-        Row of their flow.
-    end_ns : int
-        What arrives later is left out.
-    number : int
-        Of the workload among those of its kind.
+    ``flow`` is the row of their flow, ``number`` that of the workload among those of its kind.
     """
 
     def __init__(self, spec: "CallsSpec", streams: Streams, flow: int, end_ns: int, number: int = 0) -> None:

@@ -126,20 +126,10 @@ class FlowResult(Outcome):
 
 
 class FlowDriver(Driver):
-    """A flow with an account.
+    """A flow with an account, and its streams of packets of ``size_bytes`` on the wire.
 
-    Parameters
-    ----------
-    size_bytes : int
-        Of a packet on the wire.
-    streams : int
-        Streams of the flow.
-    late_ns : int
-        Delay above which a packet counts as late.
-    interval_ns : int
-        Time between packets of a stream; 0: it has none.
-    codec : Codec
-        Of the speech that its packets carry; None: no speech.
+    They are ``interval_ns`` apart (0: they have no interval); one counts as late above a delay of ``late_ns``.  The
+    codec is that of the speech that packets carry; None: no speech.
     """
 
     def __init__(

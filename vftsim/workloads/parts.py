@@ -88,10 +88,7 @@ class Wiring:
     def port_pairs(self, to: str, via: str | None = None, *, first: bool = False) -> list[tuple[int, int]]:
         """Return own and others' ports on a network that both are on: ``via``, or the last (``first``) that there is.
 
-        Raises
-        ------
-        UsageError
-            There is none.
+        Refuses programs without such a network.
         """
         pairs = []
         for other in self.find(to):
@@ -107,14 +104,8 @@ class Wiring:
 class Program:
     """An application in a running model.
 
-    Parameters
-    ----------
-    record : Record, optional
-        Its record, with ``row`` and ``program``.
-    start : Entry, optional
-        Starts that row.
-    measured : callable, optional
-        Returns what it has measured by itself.
+    It may have a record with ``row`` and ``program``, an entry that starts that row, and a function that returns what
+    it has measured by itself.
     """
 
     row: int = 0
@@ -330,14 +321,8 @@ class Target(Assembly):
 class Driver:
     """A workload in a running model.
 
-    Parameters
-    ----------
-    record : Record, optional
-        Its record, with ``row`` and ``flow``.
-    start : Entry, optional
-        Starts that row.
-    measured, offered : callable, optional
-        Return its outcome and its offer.
+    It may have a record with ``row`` and ``flow``, an entry that starts that row, and functions that return its outcome
+    and its offer.
     """
 
     flow: int = 0

@@ -139,12 +139,8 @@ class RampEnd:
 def ramp_end(steps: Sequence[StepOutcome], limit_percent: float) -> RampEnd:
     """Return where a ramp ended under a limit on the share of failed attempts.
 
-    Parameters
-    ----------
-    steps : sequence of StepOutcome
-        Of one run, at least one; phases that are no load steps are left out.
-    limit_percent : float
-        At most the model's own stop rule: a run that has stopped says nothing beyond.
+    There is at least one step; phases that are no load steps are left out.  The limit is at most the model's own stop
+    rule: a run that has stopped says nothing beyond.
     """
     effective_saps = 0.0
     steps = [step for step in steps if step.index > 0]

@@ -46,20 +46,10 @@ _PACKETS = 4096
 
 
 class RtpSource:
-    """The packets of all streams in order of arrival.
+    """The packets of all streams in order of arrival, but for what arrives after ``end_ns``.
 
-    Parameters
-    ----------
-    streams : Streams
-        Random streams of the replication.
-    flow : int
-        Row of their flow.
-    end_ns : int
-        What arrives later is left out.
-    link_bits_per_s : int or None
-        Rate of the link into the host, on which frames follow each other; None: it is simulated, and has a queue.
-    number : int
-        Of the workload among those of its kind.
+    ``flow`` is the row of their flow, ``number`` that of the workload among those of its kind.  Frames follow each
+    other on the link into the host at ``link_bits_per_s``; None: it is simulated, and has a queue.
     """
 
     def __init__(

@@ -66,16 +66,10 @@ def e_model(
     codec: Codec = G711,
     burst_ratio: float = 1.0,
 ) -> VoiceQuality:
-    """Rate a connection.
+    """Rate a connection by its delay, and by the percentage of packets that are lost or late.
 
-    Parameters
-    ----------
-    delay_ms : float
-        One way, mouth to ear, but for the codec's look-ahead.
-    loss_percent : float
-        Lost and late packets.
-    burst_ratio : float
-        1 for random loss, above for bursts (:func:`burst_ratio`).
+    The delay is one way, mouth to ear, but for the codec's look-ahead.  ``burst_ratio`` is 1 for random loss, above for
+    bursts (:func:`burst_ratio`).
     """
     delay_ms += codec.look_ahead_ms
     ie = codec.impairment
@@ -101,17 +95,9 @@ def pure_delay(delay_ms: float) -> float:
 def burst_ratio(lost: int, bursts: int, packets: int) -> float:
     """Return BurstR: mean length of the bursts over that of random loss at the same share (G.107, 7.5).
 
-    Random loss at a share ``p`` comes in bursts of mean length ``1 / (1 - p)``.  Never below 1: bursts
-    shorter than random ones are outside the E-model.
-
-    Parameters
-    ----------
-    lost : int
-        Packets lost or late.
-    bursts : int
-        Unbroken rows of such packets within a stream.
-    packets : int
-        All packets whose fate is known.
+    Random loss at a share ``p`` comes in bursts of mean length ``1 / (1 - p)``.  Never below 1: bursts shorter than
+    random ones are outside the E-model.  A packet is lost or late; a burst is an unbroken row of such packets within a
+    stream.
     """
     if not 0 <= bursts <= lost <= packets:
         raise ValueError(f"need bursts <= lost <= packets, got {bursts}, {lost} and {packets}")

@@ -19,16 +19,9 @@ _ENTRY_ARGUMENTS = 6
 
 
 class Program:
-    """Translates the source of a kernel.
+    """Translates the source of a kernel: functions, of which ``enter`` is where it is entered, with the state first.
 
-    Parameters
-    ----------
-    source : str
-        Its functions; ``enter`` is where it is entered.
-    layout : Layout
-        Of the state, the first argument of ``enter``.
-    checks : bool
-        An index out of range, or a division by zero, ends the call, and ``status`` says where.
+    With ``checks`` an index out of range, or a division by zero, ends the call, and ``status`` says where.
     """
 
     def __init__(self, source: str, layout: Layout, *, checks: bool = False) -> None:

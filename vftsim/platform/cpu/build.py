@@ -62,12 +62,7 @@ def add_host(
     """Add a host; its domains must be added before the next host's.  Returns its row.
 
     All CPU work on it takes its stated time divided by ``cpu_speed``; what the hypervisor does between pieces of work
-    (``switch_cost_ns``, slices) does not.
-
-    Raises
-    ------
-    UsageError
-        If the speed is not between 0.001 and 1000.
+    (``switch_cost_ns``, slices) does not.  Refuses a speed that is not between 0.001 and 1000.
     """
     if not 0.001 <= cpu_speed <= 1000.0:
         raise UsageError(

@@ -51,20 +51,10 @@ class Named:
 
 @dataclass(frozen=True)
 class Site:
-    """What a path may connect to.
+    """What a path may connect to: a domain, by its name and row, and rows of others, 0 where none is.
 
-    Parameters
-    ----------
-    name : str
-        The domain's.
-    domain, nic : int
-        Rows of the domain that the path serves and of its network interface.
-    ports : tuple of int
-        Rows of the domain's ports; they share the path.
-    driver, stub : int
-        Rows of the driver domain and of the device model's own domain; 0: none.
-    transmit : int
-        Row of the driver domain's transmit stage; 0: none.
+    ``nic`` is the domain's network interface; its ``ports`` share the path.  ``driver`` and ``stub`` are the driver
+    domain and the device model's own domain, ``transmit`` is the driver domain's transmit stage.
     """
 
     name: str

@@ -41,10 +41,7 @@ UNITS: dict[str, str] = {}
 def word(text: str, unit: str = "") -> int:
     """Return the number of a word for timelines or counters; ``unit`` is what such a counter counts in.
 
-    Raises
-    ------
-    TypeError
-        If another word has that number already.
+    A TypeError says that another word has that number already.
     """
     number = crc32(text.encode())
     if WORDS.setdefault(number, text) != text:

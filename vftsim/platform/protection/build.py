@@ -62,27 +62,13 @@ def add_guard(
     disks: Iterable[int] = (),
     sender: int = 0,
 ) -> int:
-    """Put a domain under protection: its ports and applications; return the guard's row.
+    """Put a domain under protection: its ports, applications and disks, by their rows; return the guard's row.
 
-    Parameters
-    ----------
-    ports, programs : iterable of int
-        Rows of the domain's ports and applications.
-    vm_link : int
-        Row of the link of the domain's outputs, if the mechanism's traffic takes it too; 0: it does not.
-    feeder, streams : optional
-        For mechanisms that draw random numbers.
-    most_waiting : int
-        Outputs that may wait for room when they are released; the others are dropped.
-    disks : iterable of int
-        Rows of the domain's disks.
-    sender : int
-        Row of the domain that pays for sending states; 0: nobody does.
-
-    Raises
-    ------
-    UsageError
-        If the mechanism cannot protect this domain, or draws random numbers and is given no feeder and streams.
+    ``vm_link`` is the row of the link of the domain's outputs, if the mechanism's traffic takes it too (0: it does
+    not), ``sender`` that of the domain that pays for sending states (0: nobody does).  Feeder and streams are for
+    mechanisms that draw random numbers.  So many outputs as ``most_waiting`` may wait for room when they are released;
+    the others are dropped.  Refuses a domain that the mechanism cannot protect, and one that draws without feeder and
+    streams.
     """
     vcpu_count = int(engine.rows(domains)[domain].vcpus)
     if vcpu_count > spec.most_vcpus:

@@ -109,13 +109,7 @@ class CoarseLockstepFields(HeartbeatFields):
             engine.rows(replications)[guard].rings = machine.SAVED_RINGS
 
     def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
-        """Have divergences, delays and missing packets drawn.
-
-        Raises
-        ------
-        UsageError
-            If there is nothing to draw them with.
-        """
+        """Have divergences, delays and missing packets drawn; refuse to where there is nothing to draw them with."""
         if feeder is None or streams is None:
             raise UsageError("coarse_lockstep draws random numbers; this kind of model does not hand it any yet")
         coarse = engine.rows(coarse_locksteps)[guard]

@@ -154,10 +154,7 @@ class FaultSpec(Spec):
     def instants_ns(self, first_ns: int, streams: Streams | None, entity: int) -> list[int]:
         """Return when it strikes, ``first_ns`` being its ``at``; ``entity`` tells faults of a kind apart.
 
-        Raises
-        ------
-        UsageError
-            They are to be drawn, and ``streams`` is ``None``.
+        Refuses to draw them without streams.
         """
         again = self.repeat
         if again is None:

@@ -157,10 +157,7 @@ class ProtectionSpec(Spec):
     def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
         """Have the random numbers drawn that the mechanism needs; most need none.
 
-        Raises
-        ------
-        UsageError
-            If it needs some, and ``feeder`` or ``streams`` is ``None``.
+        One that needs some refuses to do without ``feeder`` or ``streams``.
         """
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:

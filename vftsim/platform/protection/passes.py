@@ -87,23 +87,11 @@ def play(
 ) -> Played[R]:
     """Play a run in as many passes as it needs.
 
-    Parameters
-    ----------
-    build : callable
-        Makes the run anew, ready to begin; every time the same.
-    engine_of : callable
-        Returns the engine of what ``build`` made.
-    run : callable
-        Plays it; :class:`~vftsim.errors.RunFailure` because of an unforeseen rollback must get through.
-    go_back : callable, optional
-        Brings what ``run`` has played back to how it was some time before an instant in ns; false if it cannot.
-
-    Raises
-    ------
-    RunFailure
-        If the run cannot continue for another reason.
-    ConservationError
-        If a pass does not come to a crash that it has foreseen, as the pass before did: a defect.
+    ``build`` makes the run anew, ready to begin; every time the same.  ``engine_of`` returns its engine.  ``run`` plays
+    it, and lets a RunFailure because of an unforeseen rollback get through.  ``go_back`` brings what was played back to
+    how it was some time before an instant in ns; false if it cannot.  Fails with RunFailure if the run cannot continue
+    for another reason, and with ConservationError if a pass does not come to a crash that it has foreseen, as the pass
+    before did: a defect.
     """
     cuts: list[FoundCut] = []
     made = build()

@@ -45,16 +45,7 @@ def published(low: float, high: float, source: str) -> Price:
 
 @dataclass(frozen=True)
 class Priced:
-    """A parameter that is a price.
-
-    Parameters
-    ----------
-    key : str
-        Dotted where nested: ``pause.page``.
-    price : Price
-    value : float
-        The one in use.
-    """
+    """A parameter that is a price, by its key (dotted where nested: ``pause.page``), and the value in use."""
 
     key: str
     price: Price

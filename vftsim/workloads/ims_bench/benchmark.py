@@ -45,14 +45,9 @@ LONGEST_JUDGEMENT_LAG_NS = 5 * S
 
 
 class Manager:
-    """Plays the phases of one benchmark run.
+    """Plays the phases of one benchmark run, by the row of the benchmark.
 
-    Parameters
-    ----------
-    bench : int
-        Row of the benchmark.
-    demand_cv : float
-        Coefficient of variation of the drawn demands.
+    ``demand_cv`` is the coefficient of variation of the drawn demands.
     """
 
     def __init__(self, target: Target, bench: int, spec: BenchParameters, demand_cv: float, series: Series) -> None:

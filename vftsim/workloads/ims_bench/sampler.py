@@ -147,12 +147,8 @@ def dropped(sim: Sim, sampler: Sampler) -> int:
 class Series:
     """Turns the log of samples into the series of phases.
 
-    Parameters
-    ----------
-    memory : tuple of int
-        Bytes available before the run, taken by each attempt for good, and by each transaction held.
-    has_lag : bool
-        Whether there is a secondary whose lag is sampled.
+    ``memory`` is in bytes: available before the run, taken by each attempt for good, and by each transaction held.
+    ``has_lag``: there is a secondary whose lag is sampled.
     """
 
     def __init__(self, engine: Engine, memory: tuple[int, int, int], *, has_lag: bool) -> None:

@@ -206,13 +206,7 @@ class ImsBenchSpec(BenchParameters):
 
 
 class BenchDriver(Driver):
-    """A benchmark in a running model.
-
-    Attributes
-    ----------
-    bench : int
-        Its row.
-    """
+    """A benchmark in a running model; ``bench`` is its row."""
 
     def __init__(self, spec: ImsBenchSpec, target: Target) -> None:
         engine, application, program = target.engine, target.application, target.program

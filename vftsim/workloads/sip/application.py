@@ -299,13 +299,7 @@ class SipServerSpec(ApplicationSpec):
 
 
 class SipServerProgram(Program):
-    """A SIP server in a running model.
-
-    Attributes
-    ----------
-    server : int
-        Its row.
-    """
+    """A SIP server in a running model; ``server`` is its row."""
 
     def __init__(self, spec: SipServerSpec, context: InstallContext) -> None:
         install_messages(context.engine)
@@ -345,14 +339,8 @@ def add_server(
 ) -> SipServer:
     """Add a SIP server and its row of applications to a domain.
 
-    Parameters
-    ----------
-    cpu_inflation : float
-        Factor that the hypervisor puts on the server's CPU work; 1 on bare metal.
-    packet_cost_ns : int
-        CPU time that a worker pays the I/O path for each datagram it sends.
-    guest : GuestSchedulerSpec, optional
-        Process scheduler of the domain; by default jobs take turns.
+    ``cpu_inflation`` is the factor that the hypervisor puts on its CPU work, ``packet_cost_ns`` the CPU time that a
+    worker pays the I/O path for each datagram it sends; by default of ``guest`` jobs take turns.
     """
     server = add_row(engine, sip_servers, domain=domain, boots=1, buffer_full=engine.new(drops))
     program = add_row(engine, applications, program=engine.number(sip_server), state_row=server.row, domain=domain)

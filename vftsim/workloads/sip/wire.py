@@ -27,10 +27,7 @@ _SECOND = {Message.REGISTER_CREDENTIALS, Message.UNAUTHORIZED_AGAIN, Message.BYE
 class SipWire(Wire):
     """The Call-ID says which attempt a message belongs to.
 
-    Parameters
-    ----------
-    is_challenging : bool
-        Whether a registration is accepted in its second transaction, with credentials; else in its first.
+    ``is_challenging``: a registration is accepted in its second transaction, with credentials; else in its first.
     """
 
     port = 5060
