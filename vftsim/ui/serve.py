@@ -51,12 +51,9 @@ def serve(
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket on loopback, listening nowhere else; refuse a port that is in use."""
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return a socket that listens on loopback, and nowhere else; refuse a port that is in use."""
     try:
-        listening.bind((LOOPBACK, port))
+        return socket.create_server((LOOPBACK, port))
     except (OSError, OverflowError) as error:
-        listening.close()
-        raise UsageError(f"--port {port}: {getattr(error, 'strerror', None) or error}") from None
-    return listening
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"--port {port}: {why.partition(' (')[0]}") from None
