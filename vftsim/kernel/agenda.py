@@ -4,8 +4,6 @@ A run pauses between two events when the model sets ``sim.wants_input``; an :cla
 done right after an event of its own, or of the model's (:func:`tell`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from vftsim.kernel.declare import Sim, Table, event, part

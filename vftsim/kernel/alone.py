@@ -1,7 +1,5 @@
 """A lock between processes: of several that need the same file, one makes it and the others wait."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -5,8 +5,6 @@ or no regular file: a pipe would never end, a link leads elsewhere.  What is kep
 own content, both by hash, in its first line.  Folders and files are made for their owner only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

@@ -4,8 +4,6 @@ Compiled integers have 64 bits, and a float stored in an integer field is cut.  
 shift, and every value stored in a field, is looked at; about six times slower than the plain engine.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 from collections.abc import Callable

@@ -6,8 +6,6 @@ environment variable ``VFTSIM_ENGINE``, which worker processes inherit and the o
 ``bounds-checked`` and ``checked`` are builds of the two that find what a part does wrong (docs/engines.md).
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

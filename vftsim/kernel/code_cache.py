@@ -4,8 +4,6 @@ Cached code is named by all that it was made of: the source, the layout of the s
 So an edit anywhere makes another kernel, and nothing goes stale.
 """
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import sys

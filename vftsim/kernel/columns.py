@@ -1,7 +1,5 @@
 """Reading and writing many rows of a table at once, from the driver."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

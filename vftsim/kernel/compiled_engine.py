@@ -4,8 +4,6 @@ The linked functions make one source; its translation (:mod:`vftsim.kernel.ir`, 
 kept in the user's cache (:mod:`vftsim.kernel.code_cache`).  Events wait in the state (:mod:`vftsim.kernel.wheel`).
 """
 
-from __future__ import annotations
-
 import ast
 import mmap
 import platform

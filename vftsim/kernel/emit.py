@@ -1,7 +1,5 @@
 """What the linker writes itself: access to tables and lists, and the dispatch of slots and callbacks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vftsim.kernel.declare import Chain, Family, Slot, Table

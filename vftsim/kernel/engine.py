@@ -1,7 +1,5 @@
 """What the two engines have in common: a linked kernel with its state, and how a driver runs it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any

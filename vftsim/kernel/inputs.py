@@ -5,8 +5,6 @@ neither the engine nor the order of events can change a draw.  A :class:`Feed` h
 entity; when it runs low the run pauses between two events and the driver's :class:`Feeder` fills it up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Where everything of a compiled kernel's state is in memory: numbers first, then the queue and the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

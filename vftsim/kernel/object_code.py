@@ -5,8 +5,6 @@ no faster, and so it can be shipped, or shared in a home folder.  No operations 
 that computes is ``fmod``, which is exact: results are the same on every machine.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import platform

@@ -3,8 +3,6 @@
 So a run on it links nothing.  What is kept is plain text (JSON) before the object code.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

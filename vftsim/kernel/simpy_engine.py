@@ -5,8 +5,6 @@ own SimPy process can take part: it yields :meth:`SimpyEngine.wait` (SimPy's ``t
 would mean another order here).
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Generator, Sequence
 from types import CodeType

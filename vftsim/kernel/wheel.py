@@ -8,8 +8,6 @@ on the way.  An event more than one turn of the wheel ahead stays in its list un
 (A calendar queue in the sense of Brown 1988 with a heap for the present day; the order does not depend on it.)
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from vftsim.kernel.engine import FOREVER_NS, MOST_EVENTS

@@ -1,7 +1,5 @@
 """What is measured of hosts, domains and links in a phase, whatever runs on them."""
 
-from __future__ import annotations
-
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.disk import DiskUse
 from vftsim.platform.io.link import utilization

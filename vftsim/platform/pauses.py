@@ -3,8 +3,6 @@
 A pause takes place with the events of its instant, last among them but for faults and managers, and changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event

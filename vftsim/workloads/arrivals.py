@@ -1,7 +1,5 @@
 """Arrivals drawn beforehand: sources of packets in order of time, merged into the feed of a network interface."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

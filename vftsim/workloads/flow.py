@@ -4,8 +4,6 @@ Its packets reach the host's network interface at their own instants, or, where 
 queue for that link first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import astuple
 from math import fsum

@@ -1,7 +1,5 @@
 """What clients find in a bulk test, and how iperf 2 would report one of TCP."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

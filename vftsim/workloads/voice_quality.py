@@ -18,8 +18,6 @@ buffer is as good as lost.
 Left out: noise and side tone other than the defaults; a codec after another one.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What packets of a workload are called, and what they look like on the wire: for traces and captures."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Protocol

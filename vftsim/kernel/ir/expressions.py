@@ -1,7 +1,5 @@
 """Expressions: operands from left to right, and the results that Python gives."""
 
-from __future__ import annotations
-
 import ast
 import struct
 from typing import Any

@@ -1,7 +1,5 @@
 """Statements: one function for arguments of given types."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A whole kernel: the types of its state, and its functions by the types of their arguments."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Types of values: numbers, rows, arrays in rows, tuples."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vftsim.kernel.link import LinkError

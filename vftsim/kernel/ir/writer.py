@@ -1,7 +1,5 @@
 """The lines of one function: values, blocks, variables, memory."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any, NoReturn, Protocol
 

@@ -1,7 +1,5 @@
 """Setting up the CPU part of a model: hosts, domains and their vCPUs, schedulers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from vftsim.errors import ConservationError, UsageError

@@ -1,7 +1,5 @@
 """Setting up the I/O part of a model: network interfaces, rings, stages, the driver domain, ports."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Setting up the protection of a model: a guard for a domain, its faults, and what can be read of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from vftsim.errors import ConservationError, UsageError

@@ -1,7 +1,5 @@
 """What a mechanism did to a guest and what it cost, as figures that every mechanism has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

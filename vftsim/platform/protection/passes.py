@@ -9,8 +9,6 @@ earlier end takes a later one's place, so that this comes to an end.  Assumption
 resource between its end and the crash, those that end later have without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar

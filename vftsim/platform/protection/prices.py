@@ -9,8 +9,6 @@ A price is declared where the parameter is, as a word of its type:
 A value that a model gives is that model's own and has no range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -11,8 +11,6 @@ all mechanisms that have it, under whatever key; a mechanism without it stays as
 workload that has one.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

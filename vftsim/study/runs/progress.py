@@ -2,8 +2,6 @@
 
 # ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

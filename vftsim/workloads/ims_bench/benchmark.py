@@ -16,8 +16,6 @@ The manager runs in the driver and acts between two events (:class:`~vftsim.kern
 Left out: roaming; call forwarding; the clock offset between test systems.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

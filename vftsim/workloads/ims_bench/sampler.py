@@ -8,8 +8,6 @@ datagrams dropped in it still count in the phase.
 The run writes totals into a log; the driver empties it and turns differences into rates.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import numpy as np

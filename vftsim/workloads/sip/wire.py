@@ -1,7 +1,5 @@
 """SIP messages on the wire (RFC 3261)."""
 
-from __future__ import annotations
-
 from vftsim.workloads.sip.messages import Message
 from vftsim.workloads.wire import ETHERNET_AND_IP_BYTES, UDP_BYTES, Address, Seen, Wire
 
