@@ -176,10 +176,13 @@ def availability_study(
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
     chosen, refused = fitting(model, kinds)
     crashes = replace(crashes, of_backup=True)
-    years = []
-    for kind, each in chosen.items():
-        study, rate = failover.failover_study(each, crashes, execution), rate_of(each, crashes.domain_of(each))
-        years.append(year_of(study, kind, mtbf_s, restart_s, rate))
+    execution.check(crashes.count)
+    crashes.check()
+    studies = failover.crashes_of_each([*chosen.values()], crashes, execution)
+    years = [
+        year_of(study, kind, mtbf_s, restart_s, rate_of(study.model, crashes.domain_of(study.model)))
+        for kind, study in zip(chosen, studies, strict=True)
+    ]
     manifest = execution.manifest([model], "availability", crashes.count)
     return AvailabilityStudy(model, mtbf_s, restart_s, tuple(years), refused, manifest)
 
