@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.composition.composed import checked
+from vftsim.composition.run import run_model
 from vftsim.errors import RunFailure
 from vftsim.platform.protection import passes
 from vftsim.platform.protection.checkpoint import checkpoints
@@ -380,3 +382,38 @@ def test_pages_of_requests_are_counted_once_each():
     plant = Plant(parameters, asks=asks, until_ns=1100 * MS).run()
     assert plant.summary["dirty_pages"] == 4 * len([n for _, n in plant.entered])
     assert len(plant.entered) == 900
+
+
+@pytest.mark.parametrize(("path", "outputs", "room"), [("moderated", 40, 10), ("paravirtual", 200, 80)])
+def test_a_burst_leaves_as_its_line_has_room(path: str, outputs: int, room: int):
+    """So many answers of a full frame an epoch: none is lost where the line's queue has room for a few of them.
+
+    On a card of the guest's own they leave one behind the other, as with room for all.
+    """
+    driver = {"driver": {}} if path == "paravirtual" else {}
+    held = {"kind": "checkpoint", "interval": "25 ms", "suspend_request": 0, "reprotection": None}
+    program = {"kind": "service", "threads": 64, "answer_size": 1538, "pages_per_request": 0}
+    load = {"kind": "open_requests", "to": "guest", "rate": f"{40 * outputs} /s", "gap_cv": 0, "retries": 0}
+    found = []
+    for queue_frames in (room, 1000):
+        guest = {
+            "interfaces": {"eth0": {"path": {"kind": path}}},
+            "applications": {"server": program},
+            "protection": held | {"memory": {"touch_rate": 0}},
+        }
+        data = {
+            "hosts": {"host": {"pcpus": 2, "scheduler": {"kind": "credit2"}}},
+            "networks": {"lan": {"queue": queue_frames * 1538}},
+            "domains": {"host": driver, "guest": guest},
+            "workloads": {"load": load},
+            "measure": {"warm_up": "1 s", "duration": "1 s"},
+        }
+        record = run_model(checked(data), 1, 0, "compiled")
+        asked: Any = record.whole.outcomes["workloads.load"]
+        assert sum(record.drops.values()) == asked.failures == 0
+        found.append((asked.latency.mean, asked.latency.min, asked.latency.max))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-2)
+    # The oldest of an epoch leaves first, the youngest behind all others.
+    if path == "moderated":
+        assert found[0] == pytest.approx(found[1], rel=1e-4)
+        assert found[0][2] - found[0][1] == pytest.approx((outputs - 1) * (25 * MS / outputs - 12_304), rel=2e-3)

@@ -78,18 +78,6 @@ def test_what_is_offered_in_full_is_not_spoken_of(written, capsys):
     assert "Not offered" not in said_by(capsys, "run", written(RTP, "{kind: media_relay}"), "-n", "1")
 
 
-def test_a_burst_that_its_line_has_no_room_for_is_named(written, capsys):
-    """40 answers of a full frame an epoch of 25 ms, of which a queue of ten frames takes ten."""
-    service = "{kind: service, threads: 64, answer_size: 1538 B, pages_per_request: 0}"
-    load = "{kind: open_requests, to: vm, rate: 1600 /s, gap_cv: 0, retries: 0, timeout: 1 min}"
-    held = "{kind: checkpoint, interval: 25 ms, suspend_request: 0 ms, reprotection: null}"
-    file = written(load, service)
-    for queue, is_named in (("15380 B", True), ("61520 B", False)):
-        settings = [f"--set={each}" for each in (f"domains.vm.protection={held}", f"networks.lan.queue={queue}")]
-        said = said_by(capsys, "run", file, "-n", "1", *settings)
-        assert ("(75 %): what waited for a state" in said, "what waited" in said) == (is_named, is_named)
-
-
 def test_a_search_passes_no_load_that_was_not_offered(written, tmp_path, capsys):
     words = ["capacity", written(UDP, "{kind: udp_sink}"), "--probability", "0.5", "--resolution", "0.4"]
     printed = json.loads(said_by(capsys, *words, "--budget", "40", "--json", "-o", tmp_path / "out"))

@@ -4,12 +4,17 @@ Rule (Remus, NSDI 2008; Linux ``sch_plug``): outputs go into a bounded queue; ta
 when the backup has acknowledged that state everything before the barrier leaves, in order, as a burst.  What finds the
 queue full is dropped.
 
-``spacing`` is the time that the queue needs from one packet of a burst to the next: 0, the whole burst reaches the
-network card at once (the card's own rate spaces it); more, a crash can come between two packets.
+``spacing`` is the time that the queue needs from one packet of a burst to the next: 0, the burst leaves as its line has
+room for it, at once as far as half of its transmit queue goes, then at its rate; more, a crash can come between two.
+Linux' plug is the queue of a device, which takes from it what it can send; behind a bridge a queue of 1000 packets
+follows (``txqueuelen``), each up to 64 KiB with segmentation offload.  Simplification: that one is never full, and a
+packet that waits for its line keeps those behind it from theirs.
 """
 
 from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
-from vftsim.platform.io.packet import copy, discard, drop, drops, packet_list
+from vftsim.platform.io.host_cards import cards
+from vftsim.platform.io.link import links, transmission_ns
+from vftsim.platform.io.packet import copy, discard, drop, drops, packet_list, packets, ports
 from vftsim.platform.protection.guard import Guard, guards, release
 
 _ENTITY = 5
@@ -27,7 +32,8 @@ class OutputBuffer(Record):
     """The outputs of one guard: ``fresh`` since the last barrier, ``sealed`` before it, ``leaving`` acknowledged.
 
     ``full`` is the row of ``drops`` of those beyond ``most``.  ``hold_ns`` sums the waits of the ``released`` ones;
-    ``lost`` died with the primary; ``peak`` is the most there were at a time.
+    ``lost`` died with the primary; ``peak`` is the most there were at a time.  What has left is on its line until
+    ``line_free_ns`` if nobody else sends.
     """
 
     most: int
@@ -37,6 +43,7 @@ class OutputBuffer(Record):
     sealed: Fifo
     leaving: Fifo
     next_leaves: int
+    line_free_ns: int
     issued: int
     released: int
     lost: int
@@ -138,13 +145,33 @@ def copy_outputs(sim: Sim, held: Fifo, copies: Fifo) -> None:
 
 @part
 def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:
-    """Send the first of those that leave, and all of them at once where nothing spaces them."""
-    while buffer.leaving.length > 0:
-        release_first(sim, buffer)
-        # Planned behind the last one too: what is acknowledged meanwhile keeps its distance from it.
-        if buffer.spacing_ns > 0:
-            buffer.next_leaves = at(sim, sim.now_ns + buffer.spacing_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
-            return
+    """Send the first of those that leave, and where nothing spaces them all for which their line has room."""
+    wait_ns = 0
+    while wait_ns == 0 and buffer.leaving.length > 0:
+        wait_ns = wait_for_line_ns(sim, buffer, held_outputs(sim)[buffer.leaving.first].packet)
+        if wait_ns == 0:
+            release_first(sim, buffer)
+            # Planned behind the last one too: what is acknowledged meanwhile keeps its distance from it.
+            wait_ns = buffer.spacing_ns
+    if wait_ns > 0:
+        buffer.next_leaves = at(sim, sim.now_ns + wait_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
+
+
+@part
+def wait_for_line_ns(sim: Sim, buffer: OutputBuffer, packet: int) -> int:
+    """Return how long until a packet's line has room for it behind those before; 0: it has, and the packet takes it."""
+    port = ports(sim)[packets(sim)[packet].port]
+    if port.card == 0 or buffer.spacing_ns > 0:
+        return 0
+    link = links(sim)[cards(sim)[port.card].from_host]
+    sending_ns = transmission_ns(link, packets(sim)[packet].size_bytes)
+    # As if nobody else sent, who could keep it waiting for ever: what others send may make the queue drop it.
+    end_ns = max(sim.now_ns, buffer.line_free_ns) + sending_ns
+    # Half of the queue: a driver domain brings in batches what has left.
+    wait_ns = max(0, end_ns - sim.now_ns - max(link.queue_ns // 2, sending_ns))
+    if wait_ns == 0:
+        buffer.line_free_ns = end_ns
+    return wait_ns
 
 
 @event
@@ -176,6 +203,7 @@ def lose(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Lose everything with the host that it is in, a burst that is leaving included."""
     # A token of 0 matches no event: the next packet of a burst does not leave.
     buffer.next_leaves = 0
+    buffer.line_free_ns = 0
     lose_list(sim, buffer, buffer.leaving)
     lose_list(sim, buffer, buffer.sealed)
     lose_list(sim, buffer, buffer.fresh)

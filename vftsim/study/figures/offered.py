@@ -1,15 +1,13 @@
 """Loads that a run was to offer and did not, and faults that were to strike after its end."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from statistics import fmean
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.spec.suggest import listing
-from vftsim.workloads.offer import SHORT_SHARE, Offer
+from vftsim.workloads.offer import Offer
 
 Records = Sequence[tuple[int, RunRecord]]
 
@@ -38,19 +36,6 @@ def missing_in(spec: ModelSpec, records: Records) -> list[Missing]:
     names = dict.fromkeys(name for offers in runs for name in offers)
     not_offered = (mean_missing(name, [offers[name] for offers in runs if name in offers]) for name in names)
     return [*filter(None, not_offered), *_after_the_end(spec, records)]
-
-
-def cut_bursts(spec: ModelSpec, records: Records) -> Iterable[Missing]:
-    """Yield what left together when a state was acknowledged, and found no room in the queue of its line."""
-    holding = {name: each for name, each in spec.expanded().items() if hasattr(each.protection, "outputs")}
-    for network, host in product(spec.networks, spec.hosts):
-        guests = [name for name, each in holding.items() if spec.host_of(each) == host]
-        found: list[Mapping[str, Any]] = [record.whole.outcomes for _, record in records]
-        lost = fmean(each["drops"].packets.get(f"link of {network} from {host} queue full", 0) for each in found)
-        left = fmean(sum(each[f"domains.{name}.protection"].released for name in guests) for each in found)
-        if lost > left * SHORT_SHARE and left:
-            why = f"what waited for a state leaves at once, and its line has no room for it (networks.{network}.queue)"
-            yield Missing(listing(guests), left, left - lost, "outputs", why, "Lost")
 
 
 def rows_of(missing: Iterable[Missing]) -> list[dict[str, Any]]:

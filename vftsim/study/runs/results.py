@@ -19,7 +19,7 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, csv_text, rows
 from vftsim.study.figures.names import Address
-from vftsim.study.figures.offered import Missing, cut_bursts, missing_in, rows_of
+from vftsim.study.figures.offered import Missing, missing_in, rows_of
 from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.figures.tables import summary_table, tables
 from vftsim.study.figures.validity import MARK, outside_phases
@@ -77,7 +77,7 @@ class RunResult(Printed):
     @property
     def missing(self) -> list[Missing]:
         """Traffic and faults that were asked for and did not occur."""
-        return [*missing_in(self.model.spec, self.records), *cut_bursts(self.model.spec, self.records)]
+        return missing_in(self.model.spec, self.records)
 
     def to_pandas(self, table: str = "summary") -> DataFrame:
         """Return a table as its file has it: every figure with its interval, or one of :attr:`tables` (``steps``)."""
