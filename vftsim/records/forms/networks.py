@@ -114,11 +114,6 @@ def sweep(model: str, clients: int, budget: Mapping[str, float]) -> dict[str, li
     return {name: [column[name] for column in columns] for name in columns[0]}
 
 
-def handled(model: str, clients: int, rate: int, budget: Mapping[str, float]) -> dict[str, list[float]]:
-    """Return the share of connections answered at a rate of each client, in percent."""
-    return {"answered_percent": [100.0 * _answered(each) for each in web(model, clients, rate, budget)]}
-
-
 def _swept(runs_at: Mapping[int, Sequence[Any]]) -> dict[str, float]:
     best = max((rate for rate, each in runs_at.items() if _answered(each) >= _ANSWERED), default=0)
     failing = [rate for rate, each in runs_at.items() if any(_errors(run) for run in each)]
