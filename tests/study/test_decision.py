@@ -267,7 +267,7 @@ def test_an_objective_whose_limit_lies_within_the_interval_is_open(job):
 
 
 def test_objectives_have_units_and_are_refused_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("vftsim.study.designs.decision_crossovers.replicate", None)
+    monkeypatch.setattr("vftsim.study.runs.execution.Replications.run", None)
     for wrong, text in (
         ("load.latency.p95 <= 1 MB", "load.latency.p95 is in ms, not in MB"),
         ("nines >= 5 s", "nines has no unit, not in s"),

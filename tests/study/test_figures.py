@@ -96,7 +96,7 @@ def test_short_names_mean_what_they_say(loop):
     ],
 )
 def test_a_wrong_name_is_refused_before_the_work(loop, name, message, monkeypatch):
-    monkeypatch.setattr("vftsim.study.designs.compare.replicate", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("vftsim.study.runs.execution.Replications.run", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(UsageError, match=message):
         compare_study([loop(), loop()], 2, Execution(), figures=[name])
     check_names(["load.latency.p99_9", "domains.vm.protection.counted.states_taken"], [loop().spec])

@@ -12,7 +12,7 @@ from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.runs import progress as shown
 from vftsim.study.runs.estimate import Expected, share_by
-from vftsim.study.runs.execution import Execution, replicate
+from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Bar, Lines, Silent
 
@@ -88,7 +88,7 @@ def test_a_ramp_in_parts_is_the_same_ramp(tmp_path):
 
 
 def of_models(tmp_path, execution):
-    replicate([tiny(tmp_path)], 2, execution)
+    Replications([tiny(tmp_path)], execution).run(2)
 
 
 def of_a_sweep(tmp_path, execution):

@@ -20,7 +20,7 @@ from vftsim.stats import DelayHistogram
 from vftsim.study.figures.frames import csv_text
 from vftsim.study.runs import estimate
 from vftsim.study.runs import execution as execution_module
-from vftsim.study.runs.execution import Execution, replicate
+from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.results import RunResult, run_answer
@@ -286,9 +286,10 @@ def test_interruption_keeps_what_had_arrived(tiny):
             if self.done == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    (done,) = replicate([tiny], 5, Execution(7, 1, InterruptedAfterTwo()))
+    done = Replications([tiny], Execution(7, 1, InterruptedAfterTwo()))
+    assert not done.run(5)
     assert done.interrupted
-    assert sorted(done.records) == [0, 1]
+    assert done.common == [0, 1]
 
 
 @pytest.mark.parametrize(("replications", "seed", "jobs"), [(0, 1, 1), (1, -1, 1), (1, 2**128, 1), (1, 1, 0)])

@@ -29,7 +29,7 @@ from vftsim.study.figures.offered import rows_of
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants
 from vftsim.study.figures.validity import outside, varied
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution, replicate
+from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
@@ -177,10 +177,11 @@ def ramp_band(model: Model, execution: Execution, ihs_limit_percent: float | Non
     if not ends:
         return None
     models = [model, *(each.model for each in ends)]
-    done = replicate(models, 1, execution)
-    if any(each.interrupted for each in done):
+    done = Replications(models, execution)
+    if not done.run(1):
         return None
-    ramps = [ramp_capacity_of(each.model, each.ordered(), ihs_limit_percent) for each in done]
+    played = zip(models, done.records, strict=True)
+    ramps = [ramp_capacity_of(each, sorted(records.items()), ihs_limit_percent) for each, records in played]
     in_use, *at_ends = (ramp.estimate.mean for ramp in ramps)
     return band_of(effects_of(zip(ends, at_ends, strict=True), in_use))
 

@@ -31,7 +31,7 @@ from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.names import Address, check_names
 from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_value
-from vftsim.study.runs.execution import Execution, replicate
+from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model, labels_apart, measured_ns
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
@@ -159,12 +159,12 @@ def compare_study(
     labels = labels_apart([model.label for model in models], [model.assignments for model in models])
     models = [replace(model, label=label) for model, label in zip(models, labels, strict=True)]
     check_names(figures, [model.spec for model in models])
-    done = replicate(models, replications, execution)
-    common = sorted(set.intersection(*(set(each.records) for each in done)))
+    done = Replications(models, execution)
+    is_partial, common = not done.run(replications), done.common
     if not common:
         raise Interrupted("no replication of all models had finished")
-    manifest = execution.manifest(models, "compare", common, wanted=replications, interrupted=done[0].interrupted)
-    records = [[(n, each.records[n]) for n in common] for each in done]
+    manifest = execution.manifest(models, "compare", common, wanted=replications, interrupted=is_partial)
+    records = [[(n, each[n]) for n in common] for each in done.records]
     return _compared(models, records, manifest, tuple(figures))
 
 

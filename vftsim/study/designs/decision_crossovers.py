@@ -34,7 +34,7 @@ from vftsim.study.figures.frames import CONFIDENCE, estimate_columns
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.execution import Execution, replicate
+from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model
 
 K = TypeVar("K")
@@ -75,12 +75,7 @@ class Played:
 
     def run(self, models: Iterable[Model], replications: int) -> bool:
         """Run the replications that are missing; tell whether that went to its end."""
-        by_digest = {model.digest(): model for model in models}
-        known = [self.records.setdefault(digest, {}) for digest in by_digest]
-        done = replicate(list(by_digest.values()), replications, self.execution, known=known)
-        for of_model, each in zip(known, done, strict=True):
-            of_model.update(each.records)
-        return not any(each.interrupted for each in done)
+        return Replications(list(models), self.execution, self.records).run(replications)
 
     def crash(self, models: Iterable[Model], crashes: Crashes) -> None:
         """Play the crashes that are missing."""

@@ -55,7 +55,7 @@ from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import DEFAULT_REPLICATIONS, Execution, replicate
+from vftsim.study.runs.execution import DEFAULT_REPLICATIONS, Execution, Replications
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
 
@@ -350,12 +350,12 @@ def ramp_study(
     limit = request.ihs_limit_percent
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
     ramp_capacity_of(model, [], limit, known=known)  # refuses before the work what cannot be judged
-    (done,) = replicate([model], replications, execution)
-    if not done.records:
+    done = Replications([model], execution)
+    is_partial = not done.run(replications)
+    if not done.common:
         raise Interrupted("no replication had finished")
-    ramp, is_partial = ramp_capacity_of(model, done.ordered(), limit, known), done.interrupted
-    numbers = sorted(done.records)
-    manifest = execution.manifest([model], "capacity", numbers, wanted=replications, interrupted=is_partial)
+    ramp = ramp_capacity_of(model, sorted(done.records[0].items()), limit, known)
+    manifest = execution.manifest([model], "capacity", done.common, wanted=replications, interrupted=is_partial)
     band = ramp_band(model, execution, limit) if request.prices and not is_partial else None
     return CapacityStudy(manifest, ramp=ramp, band=band)
 

@@ -5,7 +5,7 @@ stop when all are narrow enough and stay so for five more.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
@@ -14,7 +14,7 @@ from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.figures.names import check_names, watched
 from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import figures_in
-from vftsim.study.runs.execution import Execution, Replications, replicate
+from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import RunResult
 from vftsim.study.runs.workers import Interrupted
@@ -34,16 +34,15 @@ def run_study(model: Model, replications: int, execution: Execution, *, rule: St
     # Replications beyond those asked for are kept: a result never shrinks by being continued.
     wanted = max(replications, *(n + 1 for n in stored), 0)
 
-    def batch(count: int, known: dict[int, Record]) -> Replications:
-        return replicate([model], count, execution, known=[known])[0]
-
-    done, precision = (batch(wanted, {}), None) if rule is None else run_until(rule, batch)
-    if rule is not None and len(done.records) < wanted and not done.interrupted:
-        done = batch(wanted, done.records)  # the precision took fewer
-    if not done.records:
+    done = Replications([model], execution)
+    precision = None if rule is None else run_until(rule, done)
+    if not done.interrupted:
+        done.run(wanted)  # a precision may have taken fewer
+    records = sorted(done.records[0].items())
+    if not records:
         execution.shard.refuse_idle(done.interrupted)
         raise Interrupted("nothing had finished")
-    records, most = done.ordered(), max(wanted, len(done.records)) if rule else wanted
+    most = wanted if rule is None else max(wanted, len(records))
     numbers = [number for number, _ in records]
     manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
     result = RunResult(model, records, {**manifest, "identity": of_model})
@@ -56,10 +55,6 @@ def run_study(model: Model, replications: int, execution: Execution, *, rule: St
     return result
 
 
-Batch = Callable[[int, dict[int, Record]], Replications]
-"""Runs replications 0 to n-1 except the known ones: ``batch(n, known)``."""
-
-
 def precision_rule(model: Model, percent: float, figures: Sequence[str], most: int) -> StoppingRule:
     """Return the rule for a percentage of each figure, the most; refuse one out of range, or an unknown figure."""
     if not 0.0 < percent < 100.0:
@@ -69,20 +64,19 @@ def precision_rule(model: Model, percent: float, figures: Sequence[str], most: i
     return StoppingRule(chosen, relative_half_width=percent / 100.0, budget=most)
 
 
-def run_until(rule: StoppingRule, batch: Batch) -> tuple[Replications, ReplicationResult | None]:
-    """Run replications until the rule is met, its budget used up, or the user ends it (then without a verdict)."""
-    procedure = rounds_of(rule)
-    done, numbers = batch(1, {}), next(procedure)
-    if not done.interrupted:  # one shows which figures there are, before the others cost their time
-        watched_in(done.records[0], 0, rule.metrics)
-        done = batch(numbers.stop, done.records)
-    while not done.interrupted:
+def run_until(rule: StoppingRule, done: Replications) -> ReplicationResult | None:
+    """Run replications of a model until the rule is met, or its budget used up; None where the user ends it."""
+    procedure, records = rounds_of(rule), done.records[0]
+    numbers = next(procedure)
+    if done.run(1):  # one shows which figures there are, before the others cost their time
+        watched_in(records[0], 0, rule.metrics)
+    while not done.interrupted and done.run(numbers.stop):
         try:
-            numbers = procedure.send([watched_in(done.records[n], n, rule.metrics) for n in numbers])
+            numbers = procedure.send([watched_in(records[n], n, rule.metrics) for n in numbers])
         except StopIteration as end:
-            return done, end.value
-        done = batch(numbers.stop, done.records)
-    return done, None
+            verdict: ReplicationResult = end.value
+            return verdict
+    return None
 
 
 def watched_in(record: Record, replication: int, figures: Sequence[str]) -> dict[str, float]:

@@ -26,7 +26,7 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.workers import Workers, checked_jobs, deferred_interrupts, is_here
 from vftsim.study.store.files import codec
-from vftsim.study.store.manifest import BIT_GENERATOR, about, git_state, here, identity, utc_now
+from vftsim.study.store.manifest import BIT_GENERATOR, about, git_state, here, identity, identity_of, utc_now
 from vftsim.study.store.resumable import RunCache, together
 from vftsim.study.store.store import Store
 
@@ -160,20 +160,6 @@ OnTime = Callable[[int], int]
 """Called with an instant of a run; returns after how much simulated time it is to be called again."""
 
 
-@dataclass(slots=True)
-class Replications:
-    """Records of one model by replication."""
-
-    model: Model
-    records: dict[int, Record] = field(default_factory=dict)
-    """By number of the replication."""
-    interrupted: bool = False
-    """Whether the user ended the study before all were done."""
-
-    def ordered(self) -> list[tuple[int, Record]]:
-        return sorted(self.records.items(), key=lambda item: item[0])
-
-
 @dataclass(frozen=True, slots=True)
 class Task:
     """One replication to be run, with all that determines it."""
@@ -225,45 +211,57 @@ def fewer_crashes(model: Model, crashes: int | None, default: int, quick: bool) 
     return replace(model, notes=(*model.notes, note)), count
 
 
-def replicate(
-    models: Sequence[Model],
-    replications: int,
-    execution: Execution,
-    *,
-    known: Sequence[dict[int, Record]] = (),
-) -> list[Replications]:
-    """Run every model for the same replications, 0 ... n-1 of the seed: each is the same traffic for every model.
+@dataclass
+class Replications:
+    """Replications of models, each the same traffic for all of them; equal models share theirs."""
 
-    ``known`` are, for each model, records that the caller has already, which needs no store.
-    """
-    execution.check(replications)
-    identities = [identity(model, execution.seed) if execution.store is not None else {} for model in models]
-    caches = [RunCache(execution.store, each, Record.to_dict, Record.from_dict) for each in identities]
-    results = [Replications(model, cache.known()) for model, cache in zip(models, caches, strict=True)]
-    for result, records in zip(results, known, strict=False):
-        result.records |= records
-    for result in results:
-        result.records = {n: record for n, record in result.records.items() if n < replications}
-    # Replication by replication: an interrupted comparison has complete pairs.
-    missing = [
-        (number, n)
-        for n in range(replications)
-        for number, result in enumerate(results)
-        if n not in result.records and execution.shard.has(n * len(models) + number)
-    ]
-    tasks = [Task(models[number].spec, execution.seed, n) for number, n in missing]
-    stored = set[tuple[int, int]]()
-    try:
-        for index, record in simulated(_simulate, tasks, execution):
-            number, n = missing[index]
-            with deferred_interrupts():
-                first = identities.index(identities[number])  # equal models share one cache
-                if (first, n) not in stored:
-                    caches[first].keep(n, record)
-                    stored.add((first, n))
-                results[number].records[n] = record
-            execution.progress.advance()
-    except KeyboardInterrupt:
-        for result in results:
-            result.interrupted = True
-    return results
+    models: Sequence[Model]
+    execution: Execution
+    by_digest: dict[str, dict[int, Record]] = field(default_factory=dict)
+    """Records by the digest of their model, and by number; those that the caller has already need no store."""
+    interrupted: bool = False
+    """Whether the user ended the study before all were done."""
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        return [model.digest() for model in self.models]
+
+    @property
+    def records(self) -> list[dict[int, Record]]:
+        """The records of each model, by number."""
+        return [self.by_digest.setdefault(digest, {}) for digest in self._digests]
+
+    @property
+    def common(self) -> list[int]:
+        """The numbers that all models have."""
+        return sorted(set.intersection(*map(set, self.records)))
+
+    def run(self, count: int) -> bool:
+        """Run what is missing of replications 0 ... count-1 of the seed; tell whether that went to its end."""
+        execution, seed = self.execution, self.execution.seed
+        execution.check(count)
+        specs = dict(zip(self._digests, (model.spec for model in self.models), strict=True))
+        of_runs = partial(RunCache, execution.store, encode=Record.to_dict, decode=Record.from_dict)
+        caches = {digest: of_runs(identity_of(digest, seed)) for digest in specs}
+        of_model = dict(zip(self._digests, self.records, strict=True))
+        for digest, records in of_model.items():
+            stored = caches[digest].known()
+            records.update({n: record for n, record in stored.items() if n < count and n not in records})
+        # Replication by replication: an interrupted comparison has complete pairs.
+        missing = [
+            (digest, n)
+            for n in range(count)
+            for number, digest in enumerate(specs)
+            if n not in of_model[digest] and execution.shard.has(n * len(specs) + number)
+        ]
+        tasks = [Task(specs[digest], seed, n) for digest, n in missing]
+        try:
+            for index, record in simulated(_simulate, tasks, execution):
+                digest, n = missing[index]
+                with deferred_interrupts():
+                    caches[digest].keep(n, record)
+                    of_model[digest][n] = record
+                execution.progress.advance()
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return not self.interrupted
