@@ -13,7 +13,7 @@ ratio where it says so), which is an assumption about the question and not about
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -31,7 +31,7 @@ from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.frames import DataFrame, frame, interval_columns, rows
 from vftsim.study.figures.names import one_figure
-from vftsim.study.figures.summary import OF_PAIRS
+from vftsim.study.figures.summary import OF_PAIRS, Summary
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
@@ -216,14 +216,15 @@ def sensitivity(request: Request, execution: Execution) -> Sensitivity:
     execution.check(request.replications)
     figure = one_figure(request.figure, request.base.spec, "--figure")
     evaluate = Evaluator(request.confidence, execution)
-    in_use, ends, unit = _one_at_a_time(request, figure, evaluate)
-    effects, outputs = _screened(request, figure, evaluate, ends)
+    asked = Asked(request, figure, evaluate)
+    in_use, ends, unit = asked.one_at_a_time()
+    effects, outputs = asked.screened(ends)
     order = sorted(effects, key=lambda each: each.effect.mean, reverse=True)
     largest = order[0].effect.mean
     matter = [each.name for each in order if largest and each.effect.high >= MATTERS * largest][: request.most]
     indices: dict[str, tuple[Estimate, Estimate]] = {}
     if matter:
-        indices, outputs = _indices(request, figure, evaluate, matter)
+        indices, outputs = asked.indices(matter)
     shares = [(each, *indices.get(each.name, (None, None))) for each in effects]
     done = [replace(each, first=first, total=total) for each, first, total in shares]
     manifest = execution.manifest([request.base], COMMAND, request.replications)
@@ -238,89 +239,81 @@ def sensitivity(request: Request, execution: Execution) -> Sensitivity:
     return Sensitivity(request, figure, unit, in_use, by_weight, _spread(outputs), manifest, evaluate.runs)
 
 
-def _one_at_a_time(
-    request: Request, figure: str, evaluate: Evaluator
-) -> tuple[Estimate, dict[str, tuple[Estimate | None, Estimate | None]], str]:
-    """Return the model's own figure, the differences at the ends of each range, and the unit."""
-    values: list[dict[str, str]] = [{}]
-    values += [{name: span.at(share)} for name, span in request.spans.items() for share in (0.0, 1.0)]
-    points = request.points(values)
-    runs = evaluate(points, request.replications)
-    first = evaluate.summary(runs, 0)
-    mine, in_use = found_at(points[0], first, figure)
-    gaps = []
-    for point in points[1:]:
-        other = evaluate.summary(runs, point.number)
-        its, _ = found_at(point, other, figure)
-        gaps.append(first.difference(other, mine, its))
-    pairs = {name: (gaps[2 * n], gaps[2 * n + 1]) for n, name in enumerate(request.spans)}
-    return in_use, pairs, first.rows[mine].address.entry.unit
+@dataclass(frozen=True)
+class Asked:
+    """The figure that is asked about, wherever the factors stand."""
 
+    request: Request
+    figure: str
+    evaluate: Evaluator
 
-def _analyzed(
-    method: str,
-    names: Sequence[str],
-    at: Callable[[Span, float], str],
-    count: int,
-    asked: tuple[Request, str, Evaluator],
-    **settings: Any,
-) -> tuple[Mapping[str, Any], list[float]]:
-    """Return what a method of SALib says of some factors, and the figure at all points of its sample.
+    def found(self, values: Sequence[Mapping[str, str]]) -> Iterator[tuple[Summary, str, Estimate]]:
+        """Yield for each point all its figures, and address and estimate of the one that is asked about."""
+        points = self.request.points(values)
+        runs = self.evaluate(points, self.request.replications)
+        for point in points:
+            summary = self.evaluate.summary(runs, point.number)
+            yield summary, *found_at(point, summary, self.figure)
 
-    ``at`` says the value at a share of a range; ``settings`` are of sample and analysis.  Nothing is said of Sobol's
-    indices where the figure is the same at all points: it has no variance to share.
-    """
-    import numpy as np  # noqa: PLC0415 - as the library below
+    def one_at_a_time(self) -> tuple[Estimate, dict[str, tuple[Estimate | None, Estimate | None]], str]:
+        """Return the model's own figure, the differences at the ends of each range, and the unit."""
+        spans = self.request.spans
+        ends = [{name: span.at(share)} for name, span in spans.items() for share in (0.0, 1.0)]
+        found = self.found([{}, *ends])
+        first, mine, in_use = next(found)
+        gaps = [first.difference(other, mine, its) for other, its, _ in found]
+        pairs = dict(zip(spans, zip(gaps[::2], gaps[1::2], strict=True), strict=True))
+        return in_use, pairs, first.rows[mine].address.entry.unit
 
-    request, figure, evaluate = asked
-    sample, analyze = (extra(f"SALib.{part}.{method}", EXTRA, COMMAND) for part in ("sample", "analyze"))
-    problem = {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
-    settings["seed"] = 1 + evaluate.execution.seed % _LARGEST_SEED  # SALib takes 0 for no seed
-    shares = sample.sample(problem, count, **settings)
-    values = [{n: at(request.spans[n], x) for n, x in zip(names, row, strict=True)} for row in shares.tolist()]
-    points = request.points(values)
-    runs = evaluate(points, request.replications)
-    outputs = [found_at(point, evaluate.summary(runs, point.number), figure)[1].mean for point in points]
-    if method == "sobol" and len(set(outputs)) < 2:
-        return {}, outputs
-    given = (shares, np.array(outputs)) if method == "morris" else (np.array(outputs),)
-    bootstrap = {"num_resamples": RESAMPLES, "conf_level": request.confidence}
-    return analyze.analyze(problem, *given, **bootstrap, **settings), outputs
+    def screened(self, ends: Mapping[str, tuple[Estimate | None, Estimate | None]]) -> tuple[list[Effect], list[float]]:
+        """Return the factors with Morris's measures, and the figure at all points."""
+        spans, count = self.request.spans, self.request.trajectories
+        measures, outputs = self._analyzed("morris", list(spans), Span.at, count, num_levels=LEVELS)
+        effects = []
+        for number, (name, span) in enumerate(spans.items()):
+            value, half, sigma = (float(measures[each][number]) for each in ("mu_star", "mu_star_conf", "sigma"))
+            effect = self._around(value, max(value - half, 0.0), value + half, count)
+            effects.append(Effect(name, span, *ends[name], effect, sigma))
+        return effects, outputs
 
+    def indices(self, names: Sequence[str]) -> tuple[dict[str, tuple[Estimate, Estimate]], list[float]]:
+        """Return Sobol's indices of some factors, first order and total, and the figure at all points."""
+        count = self.request.samples
+        indices, outputs = self._analyzed("sobol", names, Span.drawn_at, count, calc_second_order=False)
 
-def _screened(
-    request: Request, figure: str, evaluate: Evaluator, ends: Mapping[str, tuple[Estimate | None, Estimate | None]]
-) -> tuple[list[Effect], list[float]]:
-    """Return the factors with Morris's measures, and the figure at all points."""
-    asked, count = (request, figure, evaluate), request.trajectories
-    measures, outputs = _analyzed("morris", list(request.spans), Span.at, count, asked, num_levels=LEVELS)
-    effects = []
-    for number, name in enumerate(request.spans):
-        value, half, sigma = (float(measures[each][number]) for each in ("mu_star", "mu_star_conf", "sigma"))
-        effect = _around(value, max(value - half, 0.0), value + half, count, request)
-        effects.append(Effect(name, request.spans[name], *ends[name], effect, sigma))
-    return effects, outputs
+        def index(kind: str, number: int) -> Estimate:
+            value, half = float(indices[kind][number]), float(indices[f"{kind}_conf"][number])
+            # A share is from 0 to 1; few samples may say less or more, and no end says more than they do.
+            low, high = max(value - half, min(value, 0.0)), min(value + half, max(value, 1.0))
+            return self._around(value, low, high, count)
 
+        return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names) if indices}, outputs
 
-def _around(value: float, low: float, high: float, n: int, request: Request) -> Estimate:
-    """Return a measure of a factor with its interval by bootstrap."""
-    return Estimate(value, (high - low) / 2.0, low, high, n, request.confidence, "t")
+    def _analyzed(
+        self, method: str, names: Sequence[str], at: Callable[[Span, float], str], count: int, **settings: Any
+    ) -> tuple[Mapping[str, Any], list[float]]:
+        """Return what a method of SALib says of some factors, and the figure at all points of its sample.
 
+        ``at`` says the value at a share of a range; ``settings`` are of sample and analysis.  Nothing is said of
+        Sobol's indices where the figure is the same at all points: it has no variance to share.
+        """
+        import numpy as np  # noqa: PLC0415 - as the library below
 
-def _indices(
-    request: Request, figure: str, evaluate: Evaluator, names: Sequence[str]
-) -> tuple[dict[str, tuple[Estimate, Estimate]], list[float]]:
-    """Return Sobol's indices of some factors, first order and total, and the figure at all points."""
-    asked, count = (request, figure, evaluate), request.samples
-    indices, outputs = _analyzed("sobol", names, Span.drawn_at, count, asked, calc_second_order=False)
+        sample, analyze = (extra(f"SALib.{part}.{method}", EXTRA, COMMAND) for part in ("sample", "analyze"))
+        problem = {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
+        settings["seed"] = 1 + self.evaluate.execution.seed % _LARGEST_SEED  # SALib takes 0 for no seed
+        shares, spans = sample.sample(problem, count, **settings), self.request.spans
+        values = [{n: at(spans[n], x) for n, x in zip(names, row, strict=True)} for row in shares.tolist()]
+        outputs = [estimate.mean for *_, estimate in self.found(values)]
+        if method == "sobol" and len(set(outputs)) < 2:
+            return {}, outputs
+        given = (shares, np.array(outputs)) if method == "morris" else (np.array(outputs),)
+        bootstrap = {"num_resamples": RESAMPLES, "conf_level": self.request.confidence}
+        return analyze.analyze(problem, *given, **bootstrap, **settings), outputs
 
-    def index(kind: str, number: int) -> Estimate:
-        value, half = float(indices[kind][number]), float(indices[f"{kind}_conf"][number])
-        # A share is from 0 to 1; few samples may say less or more, and no end says more than they do.
-        low, high = max(value - half, min(value, 0.0)), min(value + half, max(value, 1.0))
-        return _around(value, low, high, count, request)
-
-    return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names) if indices}, outputs
+    def _around(self, value: float, low: float, high: float, n: int) -> Estimate:
+        """Return a measure of a factor with its interval by bootstrap."""
+        return Estimate(value, (high - low) / 2.0, low, high, n, self.request.confidence, "t")
 
 
 def _spread(outputs: Sequence[float]) -> Estimate:
