@@ -18,20 +18,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from vftsim.kernel import (
-    Chain,
-    EventKind,
-    Fifo,
-    Linked,
-    Record,
-    Sim,
-    Table,
-    at,
-    event,
-    link,
-    make_engine,
-    part,
-)
+from vftsim.kernel import Chain, EventKind, Fifo, Linked, Record, Sim, Table, at, event, link, make_engine
 from vftsim.kernel.inputs import Feeder, draw, feeds, left
 
 Array = NDArray[np.int64]
@@ -83,7 +70,6 @@ def on_arrival(sim: Sim, place: int, token: int) -> None:
         at(sim, sim.now_ns + draw(sim, queue.gaps), EventKind.ARRIVAL, 0, on_arrival, place)
 
 
-@part
 def serve_next(sim: Sim, queue: Queue, place: int) -> None:
     """Let an idle server take who waits longest."""
     if queue.idle_servers == 0 or queue.waiting.length == 0:

@@ -17,6 +17,7 @@ from vftsim.composition import run
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import VftsimError
+from vftsim.kernel.declare import part_of
 from vftsim.platform.protection import audit
 from vftsim.platform.protection.outcome import Protection
 
@@ -50,8 +51,8 @@ def silence(made: Run) -> None:
     """Take the auditor out of a run in the engine for reading."""
     namespace = made.engine._namespace  # type: ignore[attr-defined]
     for part in QUIET:
-        namespace[part.name] = lambda *arguments: None  # type: ignore[attr-defined]
-    namespace[audit.is_breach.name] = lambda *arguments: False  # type: ignore[attr-defined]
+        namespace[part_of(part).name] = lambda *arguments: None
+    namespace[part_of(audit.is_breach).name] = lambda *arguments: False
 
 
 def models(first: int = 0) -> Iterator[tuple[int, ModelSpec]]:

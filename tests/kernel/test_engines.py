@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.kernel import toy
 from vftsim.errors import RunFailure
-from vftsim.kernel import Engine, Record, Table, compiled_engine, entry, link, part
+from vftsim.kernel import Engine, Record, Table, compiled_engine, entry, link
 from vftsim.kernel.checked_engine import CheckedEngine, KernelOverflowError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
 from vftsim.kernel.link import LinkError
@@ -258,7 +258,6 @@ def share(sim, a: int, b: int) -> int:
     return halved(a) // (a - b)
 
 
-@part
 def halved(a: int) -> int:
     return a // 2
 

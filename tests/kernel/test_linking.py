@@ -4,21 +4,8 @@ import sys
 
 import pytest
 
-from vftsim.kernel import (
-    BESIDE,
-    Chain,
-    Family,
-    Fifo,
-    LinkError,
-    Record,
-    Sim,
-    Sort,
-    Table,
-    entry,
-    link,
-    make_engine,
-    part,
-)
+from vftsim.kernel import BESIDE, Chain, Family, Fifo, LinkError, Record, Sim, Sort, Table, entry, link, make_engine
+from vftsim.kernel.declare import part_of
 from vftsim.kernel.simpy_engine import SimpyEngine
 
 
@@ -78,12 +65,10 @@ def test_one_kind_is_called_without_a_test_of_the_field():
     assert engine.call(work_all, 10) == 30
 
 
-@part
 def ping(sim: Sim, left: int) -> int:
     return pong(sim, left - 1)
 
 
-@part
 def pong(sim: Sim, left: int) -> int:
     return ping(sim, left - 1) if left > 0 else 0
 
@@ -122,6 +107,15 @@ def calls_python(sim: Sim, a: int, _: int) -> int:
     return len(sorted([a]))
 
 
+def without_types(a):
+    return a
+
+
+@entry
+def calls_untyped(sim: Sim, a: int, _: int) -> int:
+    return without_types(a)
+
+
 @entry
 def uses_text(sim: Sim, a: int, _: int) -> int:
     return len(__name__)
@@ -129,7 +123,11 @@ def uses_text(sim: Sim, a: int, _: int) -> int:
 
 @pytest.mark.parametrize(
     ("function", "message"),
-    [(calls_python, "calls sorted, which is no part"), (uses_text, "uses __name__, which is no number")],
+    [
+        (calls_python, "calls sorted, which is no part"),
+        (calls_untyped, "calls without_types, which is no part"),
+        (uses_text, "uses __name__, which is no number"),
+    ],
 )
 def test_code_that_no_kernel_can_contain_is_refused(function, message):
     with pytest.raises(LinkError, match=rf"test_linking\..*, line \d+: {message}"):
@@ -151,7 +149,7 @@ def test_tables_of_one_name_are_refused():
 
 def test_a_debugger_finds_the_functions_source():
     engine = SimpyEngine(link([work_all], {running: [slow]}))
-    code = engine._namespace[work_slowly.name].__code__
+    code = engine._namespace[part_of(work_slowly).name].__code__
     assert code.co_filename == __file__
     assert code.co_firstlineno == work_slowly.function.__code__.co_firstlineno + 1  # the line below the decorator
 
@@ -159,7 +157,6 @@ def test_a_debugger_finds_the_functions_source():
 HALF = 4
 
 
-@part
 def more(sim: Sim, amount: int) -> int:
     return HALF * amount + OFFSET
 
@@ -181,7 +178,6 @@ def test_a_name_that_stands_for_something_else_by_now_is_that_in_the_next_kernel
     assert before.call(grow, 10) == 37
 
 
-@part
 def echo(sim: Sim, amount: int) -> int:
     return amount
 
@@ -238,17 +234,14 @@ class Label(Record):
 labels = Table("labels", Label, beside=baskets)
 
 
-@part
 def new_item(sim: Sim, owner: int) -> int:
     return items.new(sim, owner=owner)
 
 
-@part
 def look(sim: Sim, basket: Basket, label: Label = BESIDE) -> None:
     label.looks += 1
 
 
-@part
 def mark_tenfold(sim: Sim, label: Label) -> None:
     label.looks *= 10
 
@@ -283,14 +276,12 @@ def test_rows_are_handed_over_taken_with_values_and_walked(engine_name):
     assert (int(record.total), int(engine.rows(labels)[basket].looks)) == (39, 110)
 
 
-@part
 def skips(sim: Sim, basket: Basket) -> None:
     for row in item_list.rows(sim, basket.items):
         if row == 1:
             continue
 
 
-@part
 def misnames(sim: Sim, basket: Basket) -> None:
     row = items.new(sim, colour=1)
     items.free(sim, row)

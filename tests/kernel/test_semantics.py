@@ -13,7 +13,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from vftsim.kernel import Record, Table, entry, link, object_code, part
+from vftsim.kernel import Record, Table, entry, link, object_code
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
 from vftsim.kernel.ir import Program, UntranslatableError
 from vftsim.kernel.layout import Layout
@@ -286,13 +286,11 @@ class Log(Record):
 logs = Table("logs", Log, 8, is_fixed=True)
 
 
-@part
 def note(sim, digit: int, value: int) -> int:
     logs(sim)[0].digits = logs(sim)[0].digits * 10 + digit
     return value
 
 
-@part
 def pair(sim, value: int) -> tuple[int, float]:
     return note(sim, 9, value), value / 4
 

@@ -2,22 +2,7 @@
 
 from typing import Annotated
 
-from vftsim.kernel import (
-    Chain,
-    Engine,
-    EventKind,
-    Fifo,
-    Linked,
-    Record,
-    Sim,
-    Table,
-    at,
-    entry,
-    event,
-    link,
-    part,
-    watch,
-)
+from vftsim.kernel import Chain, Engine, EventKind, Fifo, Linked, Record, Sim, Table, at, entry, event, link, watch
 from vftsim.kernel.inputs import Feeder, draw, feeds
 
 
@@ -46,7 +31,6 @@ seen = Table("seen", Seen, 1 << 16)
 waiting_list = Chain(customers, "link")
 
 
-@part
 def see(sim: Sim, what: int) -> None:
     entry = seen(sim)[seen.new(sim)]
     entry.time_ns = sim.now_ns
@@ -65,7 +49,6 @@ def on_arrival(sim: Sim, place: int, token: int) -> None:
     at(sim, sim.now_ns + draw(sim, queue.arrivals), EventKind.ARRIVAL, place, on_arrival, place)
 
 
-@part
 def serve(sim: Sim, queue: Queue, place: int) -> None:
     at(sim, sim.now_ns + draw(sim, queue.services), EventKind.CPU, place, on_served, place)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from vftsim.kernel import EventKind, Linked, Sim, entry, link
 from vftsim.kernel.agenda import Agenda, agenda_due
+from vftsim.kernel.declare import part_of
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu import jobs
@@ -117,13 +118,13 @@ class Network:
     def note(self, part: Any, argument: int) -> None:
         """Log the packet that a function is called with, and when."""
         namespace: dict[str, Any] = self.engine._namespace
-        original = namespace[part.name]
+        original = namespace[part_of(part).name]
 
         def noted(*arguments: Any) -> None:
             self.log.append((self.engine.now_ns, self.engine.rows(packets)[arguments[argument]].entity))
             original(*arguments)
 
-        namespace[part.name] = noted
+        namespace[part_of(part).name] = noted
 
     def wire(self, rate: int, latency_ns: int, queue_bytes: int) -> Link:
         """Put a card with a link out of the host behind the port."""

@@ -11,6 +11,7 @@ from network import Network, disconnect, start_job
 
 from tests.kernel.rows_in_use import rows_in_use
 from vftsim.kernel import EventKind
+from vftsim.kernel.declare import part_of
 from vftsim.platform.cpu.records import works
 from vftsim.platform.io.packet import ports
 from vftsim.platform.io.paths.moderated import GuestNicSpec, guest_nics, install
@@ -42,7 +43,7 @@ class Card:
         row, guard = engine.add(guards)
         guard.row = row
         engine.rows(ports)[self.network.port].guard = row
-        engine._namespace[note_input.name] = lambda _sim, _guard, size_bytes: on_input(size_bytes)  # type: ignore[attr-defined]
+        engine._namespace[part_of(note_input).name] = lambda _sim, _guard, size_bytes: on_input(size_bytes)
 
     def arrivals(self, *times_us: int) -> None:
         for number, time_us in enumerate(times_us):

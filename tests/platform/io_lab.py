@@ -4,7 +4,7 @@ from itertools import groupby
 
 import numpy as np
 
-from vftsim.kernel import Record, Sim, Table, entry, link, part
+from vftsim.kernel import Record, Sim, Table, entry, link
 from vftsim.kernel.choose import make_engine
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.parameters import DomainScheduling
@@ -50,7 +50,6 @@ class Noted(Record):
 notings = Table("notings", Noted, 1 << 18)
 
 
-@part
 def write(sim: Sim, what: int, packet: int) -> None:
     row = notings(sim)[notings.new(sim)]
     row.what = what

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 
 from tests.golden.compact import digest
 from tests.golden.host_scripts import Script
-from vftsim.kernel import Engine, EventKind, Linked, Record, Sim, Table, event, link, part
+from vftsim.kernel import Engine, EventKind, Linked, Record, Sim, Table, event, link
 from vftsim.platform.cpu import build, jobs, notes
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus, work_done
@@ -34,7 +34,6 @@ scripted_jobs = Table("scripted_jobs", ScriptedJob, 1 << 16)
 finished = Table("finished", Finished, 1 << 18)
 
 
-@part
 def start_job(sim: Sim, row: int) -> None:
     job = scripted_jobs(sim)[row]
     domain = domains(sim)[job.domain]

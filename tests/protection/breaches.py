@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vftsim.kernel import Engine
+from vftsim.kernel.declare import part_of
 from vftsim.platform.protection import (
     _lockstep_failover,
     coarse_lockstep,
@@ -80,7 +81,7 @@ def beyond_barrier(old: Any, namespace: dict[str, Any]) -> Any:
     """What was issued after the barrier goes with what was before it."""
 
     def let_go(sim: Any, guard: Any) -> None:
-        namespace[output_buffer.seal.name](sim, guard)
+        namespace[part_of(output_buffer.seal).name](sim, guard)
         old(sim, guard)
 
     return let_go
@@ -138,7 +139,7 @@ def same_barrier(old: Any, namespace: dict[str, Any]) -> Any:
 
     def synchronize_output(sim: Any, guard: Any, packet: int) -> None:
         old(sim, guard, packet)
-        namespace[output_buffer.seal.name](sim, guard)
+        namespace[part_of(output_buffer.seal).name](sim, guard)
 
     return synchronize_output
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, entry, event, link, part
+from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, entry, event, link
 from vftsim.kernel.declare import Part
 from vftsim.platform.cpu import build, jobs
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
@@ -81,7 +81,6 @@ visitors = workload.kind("visitors")
 tapped = path.kind("tapped", base=moderated.moderated)
 
 
-@part
 def tap(sim: Sim, number: int) -> None:
     row = taps.new(sim)
     taps(sim)[row].time_ns = sim.now_ns
@@ -140,7 +139,6 @@ def on_end(sim: Sim, place: int, argument: int) -> None:
     log_end(sim)[row].number = place
 
 
-@part
 def put(sim: Sim, port: int, number: int, size_bytes: int) -> None:
     row = packets.new(sim)
     made = packets(sim)[row]

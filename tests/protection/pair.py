@@ -3,6 +3,7 @@
 from typing import Any
 
 from vftsim.kernel import EventKind, Kind
+from vftsim.kernel.declare import part_of
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains
@@ -40,7 +41,7 @@ class Pair:
 
     def call(self, part: Any, *arguments: Any) -> Any:
         """Call a part of the kernel at the present instant."""
-        return self.engine._namespace[part.name](self.engine.sim, *arguments)
+        return self.engine._namespace[part_of(part).name](self.engine.sim, *arguments)
 
     @property
     def now_ns(self) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vftsim.kernel import Engine
+from vftsim.kernel.declare import part_of
 
 
 def replaced(old: Any, make: Callable[[Any, dict[str, Any]], Any]) -> Callable[[Engine], None]:
@@ -11,6 +12,6 @@ def replaced(old: Any, make: Callable[[Any, dict[str, Any]], Any]) -> Callable[[
 
     def spoil(engine: Engine) -> None:
         namespace = engine._namespace  # type: ignore[attr-defined]
-        namespace[old.name] = make(namespace[old.name], namespace)
+        namespace[part_of(old).name] = make(namespace[part_of(old).name], namespace)
 
     return spoil

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vftsim.kernel import Linked, Sim, entry, link
+from vftsim.kernel.declare import part_of
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.link import add_link, links, occupy
@@ -53,7 +54,7 @@ class Arithmetic:
         self.call(replay.start, self.secondary)
 
     def call(self, part: Any, *arguments: Any) -> Any:
-        return self.engine._namespace[part.name](self.engine.sim, *arguments)
+        return self.engine._namespace[part_of(part).name](self.engine.sim, *arguments)
 
     def push(self, now_ns, size_bytes):
         self.engine.sim.now_ns = now_ns
@@ -94,7 +95,7 @@ def test_a_full_receiver_holds_the_next_entry_back():
     one = Arithmetic(8_000_000)
     assert one.push(0, 10) == 10_000
     for until_ns, leaves_ns in ((5_000, 20_000), (50_000, 60_000)):
-        one.engine._namespace[channel.hold_until.name](one.channel, until_ns)
+        one.engine._namespace[part_of(channel.hold_until).name](one.channel, until_ns)
         assert one.push(0, 10) == leaves_ns
 
 

@@ -9,7 +9,7 @@ import pytest
 from vftsim.errors import ConservationError
 from vftsim.kernel import Sim
 from vftsim.kernel.compiled_engine import CompiledEngine
-from vftsim.kernel.declare import Kind
+from vftsim.kernel.declare import Kind, part_of
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection import account, output_buffer, passes, replication, state_stream
 from vftsim.platform.protection.checkpoint import checkpoint
@@ -150,7 +150,7 @@ def let_go_at_once(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 def call(namespace: dict[str, Any], part: Any, *arguments: Any) -> Any:
-    return namespace[part.name](*arguments)
+    return namespace[part_of(part).name](*arguments)
 
 
 def when_sent(old: Any, namespace: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from vftsim.errors import UsageError
+from vftsim.kernel.declare import part_of
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection import coarse_lockstep as mechanism
 from vftsim.platform.protection.mechanism import protections
@@ -185,14 +186,14 @@ def test_comparison_keeps_its_promise_at_stratified_crashes(part):
 def at_once(old: Any, namespace: dict[str, Any]) -> Any:
     def plan(sim: Any, guard: Any, pair: Any, row: int) -> None:
         old(sim, guard, pair, row)
-        namespace[mechanism.output_buffer.release_everything.name](sim, guard)
+        namespace[part_of(mechanism.output_buffer.release_everything).name](sim, guard)
 
     return plan
 
 
 def waiting_lost(old: Any, namespace: dict[str, Any]) -> Any:
     def fail_over(sim: Any, guard: Any) -> None:
-        namespace[mechanism.output_buffer.lose.name](sim, guard)
+        namespace[part_of(mechanism.output_buffer.lose).name](sim, guard)
 
     return fail_over
 

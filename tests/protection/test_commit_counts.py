@@ -2,6 +2,7 @@
 
 import pytest
 
+from vftsim.kernel.declare import part_of
 from vftsim.platform.protection import replay, throttle
 from vftsim.platform.protection.pair import NEVER_NS, outputs
 
@@ -70,7 +71,7 @@ def test_an_entry_larger_than_the_buffer_is_let_into_an_empty_one():
 
 def test_lag_at_a_bound_of_the_throttle_changes_nothing():
     pair = Pair(log=QUIET)
-    throttled, adjust = pair.throttle, pair.engine._namespace[throttle.adjust.name]
+    throttled, adjust = pair.throttle, pair.engine._namespace[part_of(throttle.adjust).name]
     throttled.lag_limit_ns, throttled.caught_up_ns, throttled.share, throttled.step, throttled.least_share = (
         1000,
         500,

@@ -10,6 +10,7 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
+from vftsim.kernel.declare import part_of
 from vftsim.platform.protection import event_sync as mechanism
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.event_sync import event_sync
@@ -184,7 +185,7 @@ def test_events_are_issued_at_least_once_at_stratified_crashes(part):
 
 
 def when_sent(old: Any, namespace: dict[str, Any]) -> Any:
-    return namespace[state_stream.arrival_ns.name]
+    return namespace[part_of(state_stream.arrival_ns).name]
 
 
 def nothing(old: Any, namespace: dict[str, Any]) -> Any:
@@ -198,8 +199,8 @@ def unreceived(old: Any, namespace: dict[str, Any]) -> Any:
 def at_once(old: Any, namespace: dict[str, Any]) -> Any:
     def hold(sim: Any, guard: Any, packet: int) -> None:
         old(sim, guard, packet)
-        namespace[output_buffer.seal.name](sim, guard)
-        namespace[output_buffer.release_sealed.name](sim, guard)
+        namespace[part_of(output_buffer.seal).name](sim, guard)
+        namespace[part_of(output_buffer.release_sealed).name](sim, guard)
 
     return hold
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from vftsim.kernel.declare import part_of
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.micro_checkpoint import micro_checkpoint
 from vftsim.spec.units import MS, US
@@ -123,8 +124,8 @@ def late_barrier(old: Any, namespace: dict[str, Any]) -> Any:
 
     def hold(sim: Any, guard: Any, packet: int) -> None:
         old(sim, guard, packet)
-        namespace[output_buffer.seal.name](sim, guard)
-        namespace[output_buffer.release_sealed.name](sim, guard)
+        namespace[part_of(output_buffer.seal).name](sim, guard)
+        namespace[part_of(output_buffer.release_sealed).name](sim, guard)
 
     return hold
 

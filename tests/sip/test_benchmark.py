@@ -21,6 +21,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import with_ramp
 from vftsim.kernel import EventKind, Sim, entry, event
 from vftsim.kernel.agenda import Agenda
+from vftsim.kernel.declare import part_of
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.sampling import Streams
 from vftsim.workloads.ims_bench.agents import start_attempt
@@ -96,7 +97,7 @@ class Play:
         assert isinstance(self.driver, BenchDriver)
         self.series, self.manager = self.driver.series, self.driver.manager
         self._serve = agenda.serve
-        self.engine._namespace[start_attempt.name] = self._start  # type: ignore[attr-defined]
+        self.engine._namespace[part_of(start_attempt).name] = self._start
         self.manager.begin()
         while not self.manager.finished:
             self.engine.run(self.engine.now_ns + S)

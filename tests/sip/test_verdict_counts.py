@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bench import US, Bench, S
 
+from vftsim.kernel.declare import part_of
 from vftsim.workloads.ims_bench import metrics
 from vftsim.workloads.ims_bench.verdict import end, limit_ns, measure
 from vftsim.workloads.sip.messages import Message, Scenario
@@ -30,7 +31,7 @@ def with_limits() -> Bench:
 def test_a_delay_at_its_own_threshold_is_adequate_and_one_above_is_not(delay: int) -> None:
     bench = with_limits()
     limit = getattr(bench.agents, LIMITS[delay])
-    assert bench.wires.engine._namespace[limit_ns.name](bench.agents, delay) == limit
+    assert bench.wires.engine._namespace[part_of(limit_ns).name](bench.agents, delay) == limit
     attempt = bench.attempt(Scenario.IMS_UAC)
     for value_ns, inadequate in ((limit - 1, 0), (limit, 0), (limit + 1, 1), (limit + 2, 1)):
         bench.wires.call(measure, bench.agents, attempt._row, delay, value_ns)

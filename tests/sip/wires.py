@@ -8,6 +8,7 @@ from typing import Any
 
 from vftsim.kernel import EventKind, Linked, Sim, entry, link
 from vftsim.kernel.agenda import Agenda, agenda_due
+from vftsim.kernel.declare import part_of
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.jobs import freeze, thaw
@@ -132,13 +133,13 @@ class Wires:
 
     def call(self, part: Any, *arguments: Any) -> Any:
         """Call a function of the kernel."""
-        return self.engine._namespace[part.name](self.engine.sim, *arguments)
+        return self.engine._namespace[part_of(part).name](self.engine.sim, *arguments)
 
     def wrap(self, part: Any, wrapper: Callable[..., Any]) -> None:
         """Let ``wrapper(original, sim, ...)`` stand in a function's place."""
         namespace: dict[str, Any] = self.engine._namespace
-        original = namespace[part.name]
-        namespace[part.name] = lambda *arguments: wrapper(original, *arguments)
+        original = namespace[part_of(part).name]
+        namespace[part_of(part).name] = lambda *arguments: wrapper(original, *arguments)
 
     def listen(self, event: Any, listener: Callable[[int], None]) -> None:
         """Call ``listener(place)`` before an event's action."""

@@ -20,7 +20,6 @@ from vftsim.kernel.declare import (
     event,
     fail,
     is_due_before,
-    part,
     watch,
 )
 from vftsim.kernel.engine import FOREVER_NS, Engine
@@ -56,6 +55,5 @@ __all__ = [
     "is_due_before",
     "link",
     "make_engine",
-    "part",
     "watch",
 ]

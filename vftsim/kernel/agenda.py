@@ -6,7 +6,7 @@ done right after an event of its own, or of the model's (:func:`tell`).
 
 from collections.abc import Callable
 
-from vftsim.kernel.declare import Sim, Table, event, part
+from vftsim.kernel.declare import Sim, Table, event
 from vftsim.kernel.engine import Engine
 from vftsim.kernel.record import Record
 
@@ -20,7 +20,6 @@ class Due(Record):
 agenda_due = Table("agenda_due", Due, 1, is_fixed=True)
 
 
-@part
 def make_due(sim: Sim, item: int) -> None:
     """Have the driver do an item of its agenda after this event; one at most for an event."""
     agenda_due(sim)[0].number = item

@@ -6,7 +6,8 @@ A mechanism's module declares records and tables, and functions over them:
   row and ``vcpus.free(sim, i)`` gives it back.  Row 0 is nobody: an index of 0 says "none".
 * :class:`Chain`: lists of rows linked through one of their fields, kept in a :class:`Fifo`; ``for row in
   chain.rows(sim, fifo)`` walks one.
-* :func:`part`: a function that the linker may put into a kernel.
+* :class:`Part`: a function of a kernel.  Any function with its types that a callback, an entry or another part calls
+  is one.
 * :class:`Family`: functions of one signature that are stored in records as numbers and called later; ``event`` is the
   family of what happens at an instant.
 * :class:`Sort`: a sort of part (scheduler, I/O path, ...); its :meth:`Sort.slot` declares an operation, a
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from functools import cache
 from typing import Any, Generic, NoReturn, ParamSpec, Protocol, TypeVar
 
 from vftsim.kernel.record import Record, fields
@@ -162,7 +164,7 @@ class Chain(Generic[R]):
 
 
 class Part:
-    """A function that a kernel may contain."""
+    """A function that a kernel may contain: :func:`part_of` one without a decorator."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -181,9 +183,10 @@ class Part:
         return f"<{type(self).__name__} {self.function.__module__}.{self.function.__qualname__}>"
 
 
-def part(function: Callable[P, T]) -> Callable[P, T]:
-    """Declare a function of a mechanism."""
-    return Part(function)
+@cache
+def part_of(function: Callable[..., Any]) -> Part:
+    """Return the part that a function is, decorated or not: the same for all who call it."""
+    return function if isinstance(function, Part) else Part(function)
 
 
 class Action(Part):
@@ -274,7 +277,7 @@ class Kind:
             raise TypeError(f"{slot} is no operation of a {self.sort.name}")
 
         def declare(function: Callable[P, T]) -> Callable[P, T]:
-            made = self.implementations[slot.name] = function if isinstance(function, Part) else Part(function)
+            made = self.implementations[slot.name] = part_of(function)
             return made
 
         return declare

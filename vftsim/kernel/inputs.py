@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vftsim.kernel.columns import columns_of
-from vftsim.kernel.declare import Failure, Sim, Table, fail, part
+from vftsim.kernel.declare import Failure, Sim, Table, fail
 from vftsim.kernel.engine import Engine
 from vftsim.kernel.record import Record
 
@@ -39,21 +39,18 @@ class Feed(Record):
 feeds = Table("feeds", Feed, 4096)
 
 
-@part
 def left(sim: Sim, feed: int) -> int:
     """Return how many values a feed still holds; 0 only at its end."""
     feed_row = feeds(sim)[feed]
     return feed_row.filled - feed_row.taken
 
 
-@part
 def peek(sim: Sim, feed: int, ahead: int) -> int:
     """Return a coming value without taking it; ``ahead`` 0 is the next, at most ``LOW``."""
     feed_row = feeds(sim)[feed]
     return feed_row.values[(feed_row.taken + ahead) % MOST]
 
 
-@part
 def draw(sim: Sim, feed: int) -> int:
     """Take the next value of a feed."""
     feed_row = feeds(sim)[feed]

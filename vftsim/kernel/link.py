@@ -24,16 +24,30 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, NoReturn, TypeVar, get_type_hints
 
 from vftsim.kernel import declare
-from vftsim.kernel.declare import BESIDE, TABLES, Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
+from vftsim.kernel.declare import (
+    BESIDE,
+    TABLES,
+    Action,
+    Chain,
+    Entry,
+    Failure,
+    Family,
+    Kind,
+    Part,
+    Slot,
+    Sort,
+    Table,
+    part_of,
+)
 from vftsim.kernel.record import Record, fields
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
 T = TypeVar("T")
-_QUEUE = {declare.at: "at", declare.is_due_before: "is_due_before", declare.fail: "fail"}
+_QUEUE: dict[Any, str] = {declare.at: "at", declare.is_due_before: "is_due_before", declare.fail: "fail"}
 
 
 class LinkError(TypeError):
@@ -465,6 +479,8 @@ class _Rewriter(ast.NodeVisitor):
             return self._method(owner, method)
         if isinstance(callee, Action):
             self._refuse(node, f"calls the callback {callee.__name__}; call a part instead")
+        if isinstance(callee, FunctionType) and callee not in _QUEUE and "return" in callee.__annotations__:
+            callee = part_of(callee)
         if isinstance(callee, Part):
             return self._ask(_Linker.need, callee)
         name = _QUEUE.get(callee) or (method if method in BUILTINS else None)

@@ -1,6 +1,6 @@
 """Arithmetic that is exact in 64 bits, where plain products would not fit, and rounding as Python rounds."""
 
-from vftsim.kernel import Failure, Sim, fail, part
+from vftsim.kernel import Failure, Sim, fail
 
 SCALE_BITS = 20
 LARGEST = 1 << 61
@@ -10,7 +10,6 @@ MOST_TIME_NS = 1 << 62
 TOO_MUCH_TIME = Failure("times that are added up come to more than 146 years; measure for less, or lower the load")
 
 
-@part
 def add_time(sim: Sim, sum_ns: int, more_ns: int) -> int:
     """Return a sum of times with one more; where they pass 64 bits the run ends."""
     if sum_ns + more_ns > MOST_TIME_NS:
@@ -19,13 +18,11 @@ def add_time(sim: Sim, sum_ns: int, more_ns: int) -> int:
     return sum_ns + more_ns
 
 
-@part
 def scaled(amount: int, divisor: int) -> int:
     """Return ``amount * 2**20 // divisor``; the result must fit, and 0 < ``divisor`` < 2**43."""
     return ((amount // divisor) << SCALE_BITS) + ((amount % divisor) << SCALE_BITS) // divisor
 
 
-@part
 def product_quotient(a: int, b: int, divisor: int) -> int:
     """Return ``a * b // divisor``, but no more than 2**61; ``a`` and ``b`` from 0, ``divisor`` from 1, all up to 2**61.
 
@@ -52,7 +49,6 @@ def product_quotient(a: int, b: int, divisor: int) -> int:
     return quotient
 
 
-@part
 def nearest(value: float) -> int:
     """Return the nearest whole number of a value of at least 0 and below 2**53, the even one of two."""
     below = int(value)
@@ -62,7 +58,6 @@ def nearest(value: float) -> int:
     return below
 
 
-@part
 def exp_minus(value: float) -> float:
     """Return e to the power of minus ``value``, of at least 0, to 13 digits.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail, part
+from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail
 from vftsim.kernel.columns import write_columns
 from vftsim.platform.arithmetic import add_time
 from vftsim.stats import DelayHistogram
@@ -53,7 +53,6 @@ def install_buckets(engine: Engine) -> None:
         write_columns(engine, bucket_ends, {"end_ns": _ENDS_NS}, 0)
 
 
-@part
 def add_delay(sim: Sim, row: int, value_ns: int) -> None:
     """Count one value."""
     if value_ns < 0 or value_ns > LONGEST_NS:
@@ -69,14 +68,12 @@ def add_delay(sim: Sim, row: int, value_ns: int) -> None:
     add_square(delay, value_ns)
 
 
-@part
 def add_delay_since(sim: Sim, row: int, begin_ns: int, warmup_ns: int) -> None:
     """Count how long something took that ends now, unless it began before the end of the warm-up."""
     if begin_ns >= warmup_ns:
         add_delay(sim, row, sim.now_ns - begin_ns)
 
 
-@part
 def add_square(delays: Delays, value_ns: int) -> None:
     """Add a square to the two words; the value is at most 2**60, so every product here is below 2**62."""
     high = value_ns >> _HALF_BITS
@@ -87,7 +84,6 @@ def add_square(delays: Delays, value_ns: int) -> None:
     delays.squares_high += high * high + (middle >> _HALF_BITS) + (words >> _WORD_BITS)
 
 
-@part
 def bucket_of(sim: Sim, value_ns: int) -> int:
     """Return the first bucket that does not end before a value."""
     ends = bucket_ends(sim)

@@ -4,7 +4,7 @@ A level of losses tells how near the next one is: it counts what was lost at a p
 :data:`LOSS`, which no queue reaches, and what is in the queue there.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, entry, part, watch
+from vftsim.kernel import Engine, Record, Sim, Table, entry, watch
 from vftsim.platform.io.link import backlog_ns, links
 from vftsim.platform.io.packet import applications, drops, held, refused
 
@@ -30,7 +30,6 @@ class Watched(Record):
 watched = Table("watched", Watched, 1, is_fixed=True)
 
 
-@part
 def queued(sim: Sim, watched: Watched) -> int:
     """Return what is in the queue: packets, or the nanoseconds until a link is free."""
     if watched.kind == LINK:
@@ -38,7 +37,6 @@ def queued(sim: Sim, watched: Watched) -> int:
     return held(sim, applications(sim)[watched.row])
 
 
-@part
 def lost_by_now(sim: Sim, watched: Watched) -> int:
     """Return how many packets have found no room in it, or were lost on the way behind it."""
     if watched.kind == LINK:
@@ -47,7 +45,6 @@ def lost_by_now(sim: Sim, watched: Watched) -> int:
     return refused(sim, applications(sim)[watched.row])
 
 
-@part
 def check_level(sim: Sim, watched: Watched) -> None:
     """Take note of the level, and pause the run at the limit."""
     level = queued(sim, watched)

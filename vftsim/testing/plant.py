@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, at, entry, event, link, part
+from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, at, entry, event, link
 from vftsim.kernel.compiled_engine import CompiledEngine
-from vftsim.kernel.declare import Part
+from vftsim.kernel.declare import part_of
 from vftsim.kernel.inputs import Feeder, feeds
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import build, jobs
@@ -121,7 +121,6 @@ wire = path.kind("wire", base=moderated.moderated)
 packet_delivered = packet.delivered
 
 
-@part
 def write_down(sim: Sim, row: Moment, number: int) -> None:
     """Note a number at this instant."""
     row.time_ns = sim.now_ns
@@ -135,7 +134,7 @@ def send_at_once(sim: Sim, port: Port, packet: int) -> bool:
     return True
 
 
-wire.implementations[packet.send.name] = Part(send_at_once)  # type: ignore[attr-defined]
+wire.implementations[packet.send.name] = part_of(send_at_once)  # type: ignore[attr-defined]
 
 
 @clients.implements(packet.delivered)
@@ -183,7 +182,6 @@ def on_answer(sim: Sim, number: int, token: int) -> None:
     put(sim, number)
 
 
-@part
 def put(sim: Sim, number: int) -> None:
     """Send an output, and note that it was issued."""
     write_down(sim, issued(sim)[issued.new(sim)], number)
@@ -229,7 +227,7 @@ WATCHED = "watched_"
 def watched(kind: Kind) -> Kind:
     """A mechanism that does the same, and writes down when it stops the guest and what it had sent by then."""
     made = Kind(f"{WATCHED}{kind.name}", kind.sort, kind)
-    made.implementations[before_stop.name] = Part(write_stop)  # type: ignore[attr-defined]
+    made.implementations[before_stop.name] = part_of(write_stop)  # type: ignore[attr-defined]
     return made
 
 

@@ -9,7 +9,7 @@ A burst of losses is an unbroken row of dropped or late packets within a stream,
 burst ratio of the E-model is made of.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, entry, part
+from vftsim.kernel import Engine, Record, Sim, Table, entry
 from vftsim.kernel.columns import columns_of
 from vftsim.platform.delays import add_delay, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
@@ -59,7 +59,6 @@ accounts = Table("flow_accounts", FlowAccount, 256)
 stream_ends = Table("stream_ends", StreamEnd, 1 << 18, "use fewer streams")
 
 
-@part
 def count_delivered(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a packet that is on its path back to the client, and free it."""
     account = accounts(sim)[flow.state_row]
@@ -76,7 +75,6 @@ def count_delivered(sim: Sim, flow: Flow, packet: int) -> None:
     packets.free(sim, packet)
 
 
-@part
 def note_transit(sim: Sim, row: int, transit_ns: int) -> None:
     """Count the jitter of a packet of a stream that has arrived after ``transit_ns``."""
     end = stream_ends(sim)[row]
@@ -88,7 +86,6 @@ def note_transit(sim: Sim, row: int, transit_ns: int) -> None:
     end.last_transit_ns = transit_ns
 
 
-@part
 def count_lost(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a packet that is lost; whoever dropped it frees it."""
     account = accounts(sim)[flow.state_row]
@@ -102,7 +99,6 @@ def count_lost(sim: Sim, flow: Flow, packet: int) -> None:
     account.last_loss_ns = sim.now_ns
 
 
-@part
 def note_loss(sim: Sim, account: FlowAccount, stream: int, sent_ns: int) -> None:
     """Count the burst of losses that the packet which a stream sent at ``sent_ns`` is part of."""
     end = stream_ends(sim)[account.first_stream + stream]

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -89,7 +89,6 @@ batches = Table("batch_programs", Batch, 256)
 batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer processes")
 
 
-@part
 def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
     """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
     demand_ns = logging_ns + next_share_ns(sim, batch, process)
@@ -98,7 +97,6 @@ def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> N
     submit_from_outside(sim, domain, process.guest_process, demand_ns, on_computed, process.row, batch.row)
 
 
-@part
 def keep_computing(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
     """Do the next share of a computation with nothing between, on the same CPU.
 
@@ -109,7 +107,6 @@ def keep_computing(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: in
     continue_or_submit_for(sim, domain, process.guest_process, True, demand_ns, on_computed, process.row, batch.row)
 
 
-@part
 def next_share_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     """Draw what the next share of a transaction's computation costs."""
     share_ns = duration_ns(sim, process.demands, batch.share_ns)
@@ -138,7 +135,6 @@ def on_computed(sim: Sim, process: BatchProcess, batch: Batch) -> None:
         plan_end_of_wait(sim, batch, process)
 
 
-@part
 def plan_end_of_wait(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_wait_ns)
     process.planned = at(sim, due_ns, EventKind.DEVICE, process.row, on_disk, process.row)
@@ -149,7 +145,6 @@ def wait_for_disk(sim: Sim, program: Application, tag: int) -> None:
     plan_end_of_wait(sim, batches(sim)[program.state_row], batch_processes(sim)[tag])
 
 
-@part
 def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     """Decide whether a disk operation reads; of a read, a guard of the domain takes note."""
     guard = guarded_programs(sim)[batch.program].guard
@@ -171,7 +166,6 @@ def on_disk(sim: Sim, process: BatchProcess, token: int) -> None:
         compute(sim, batch, process, logging_ns(sim, batch, process))
 
 
-@part
 def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     """Have a guard of the domain log a disk operation that ends; return what that costs."""
     guard = guarded_programs(sim)[batch.program].guard
@@ -182,7 +176,6 @@ def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     return note_transfer(sim, guards(sim)[guard], batch.disk_size_bytes, process.is_read, process.replica_ns)
 
 
-@part
 def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     """End a transaction, and pause; without a pause the process keeps its CPU."""
     batch.ended += 1
@@ -196,7 +189,6 @@ def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     keep_computing(sim, batch, process, 0)
 
 
-@part
 def pause(sim: Sim, batch: Batch, process: BatchProcess, pause_ns: int) -> None:
     """Pause before the next transaction."""
     process.planned = at(sim, sim.now_ns + pause_ns, EventKind.TIMER, process.row, on_begin, process.row)
@@ -212,7 +204,6 @@ def on_begin(sim: Sim, process: BatchProcess, token: int) -> None:
     compute(sim, batch, process, 0)
 
 
-@part
 def begin(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     """Count a transaction that begins."""
     batch.begun += 1
@@ -229,7 +220,6 @@ def lose_memory(sim: Sim, program: Application) -> None:
     begin_all(sim, batches(sim)[program.state_row])
 
 
-@part
 def begin_all(sim: Sim, batch: Batch) -> None:
     """Let every process begin with a pause."""
     for row in range(batch.first_process, batch.first_process + batch.processes):

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
 from vftsim.spec.units import BitRate, DurationNs, S, format_rate
@@ -79,7 +79,6 @@ def on_client_room(sim: Sim, udp_flow_row: int) -> None:
     send_datagram(sim, udp_flows(sim)[udp_flow_row])
 
 
-@part
 def send_datagram(sim: Sim, flow: UdpFlow) -> None:
     """Send what is due and plan the next datagram, unless time is up; without room wait for it."""
     bulk = udp_bulks(sim)[flow.bulk]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.kernel.record import fields
 from vftsim.platform.delays import delays, install_buckets
@@ -70,27 +70,23 @@ class Overhead(Record):
 overheads = Table("overheads", Overhead, beside=applications)
 
 
-@part
 def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Set the overhead of work that begins from now on: the slot ``set_overhead``."""
     overheads(sim)[program.row].output_ns = output_ns
     overheads(sim)[program.row].execution = execution
 
 
-@part
 def with_overhead_ns(sim: Sim, program: int, demand_ns: int, outputs: int) -> int:
     """Return what work of ``demand_ns`` that sends ``outputs`` packets costs now; demands below 10**15 ns are exact."""
     overhead = overheads(sim)[program]
     return int(demand_ns * overhead.execution) + outputs * overhead.output_ns
 
 
-@part
 def outputs_of(port: Port) -> int:
     """Return how many outputs of the domain a packet sent by a port is: what stays inside is none."""
     return 0 if port.is_inside else 1
 
 
-@part
 def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, message: int, size_bytes: int) -> int:
     """Make a packet that leaves its sender now."""
     row = packets.new(sim)
@@ -106,7 +102,6 @@ def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, message
     return row
 
 
-@part
 def send_or_wait(sim: Sim, packet: int) -> bool:
     """Send a guest's packet by its port; without room it waits there, and its program's ``go_on`` sends it again."""
     port = ports(sim)[packets(sim)[packet].port]
@@ -116,7 +111,6 @@ def send_or_wait(sim: Sim, packet: int) -> bool:
     return False
 
 
-@part
 def drop_all(sim: Sim, queue: Fifo, drop_row: int) -> None:
     """Drop every packet of a queue."""
     while queue.length > 0:
@@ -138,7 +132,6 @@ def busy_ns(engine: Engine, server: Any, visits: Table[Any]) -> int:
     return int(server.busy_ns) + sum(max(now_ns - begin_ns, 0) for begin_ns in begins_ns)
 
 
-@part
 def duration_ns(sim: Sim, feed: int, mean_ns: int) -> int:
     """Return the next duration of a feed, or the mean where there is none (see :meth:`Assembly.gamma_feed`)."""
     if feed == 0:

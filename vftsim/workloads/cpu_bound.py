@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -52,7 +52,6 @@ class CpuBound(Record):
 cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
 
 
-@part
 def pause(sim: Sim, cpu_bound: CpuBound, phase_ns: int) -> None:
     """Pause until the next burst; for ``phase_ns``, if not 0."""
     pause_ns = phase_ns if phase_ns > 0 else duration_ns(sim, cpu_bound.pauses, cpu_bound.idle_ns)
@@ -74,7 +73,6 @@ def on_burst(sim: Sim, cpu_bound: CpuBound, token: int) -> None:
         submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_burst_done, cpu_bound.row, 0)
 
 
-@part
 def begin_burst(sim: Sim, cpu_bound: CpuBound) -> int:
     """Begin a burst; return how long it computes, or until it looks at the clock."""
     cpu_bound.begun += 1
@@ -85,7 +83,6 @@ def begin_burst(sim: Sim, cpu_bound: CpuBound) -> int:
     return with_overhead_ns(sim, cpu_bound.program, burst_ns, 0)
 
 
-@part
 def until_look_ns(sim: Sim, cpu_bound: CpuBound, left_ns: int) -> int:
     """Return the CPU work until the next look at the clock: what a pCPU does in that time, whatever its speed."""
     look_ns, cpu_speed = min(left_ns, _LOOK_NS), domains(sim)[cpu_bound.domain].cpu_speed

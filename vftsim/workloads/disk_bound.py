@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Record, Sim, Table, entry, part
+from vftsim.kernel import Record, Sim, Table, entry
 from vftsim.kernel.inputs import draw
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_for
@@ -63,21 +63,18 @@ disk_bounds = Table("disk_bounds", DiskBound, 4096)
 processes = Table("disk_bound_processes", Process, 1 << 20, "give the programs fewer processes")
 
 
-@part
 def next_work_ns(sim: Sim, disk_bound: DiskBound) -> int:
     """Draw how long a process computes."""
     demand_ns = duration_ns(sim, disk_bound.computes, disk_bound.compute_ns)
     return max(1, with_overhead_ns(sim, disk_bound.program, demand_ns, 0))
 
 
-@part
 def count_transfer(sim: Sim, disk_bound: DiskBound) -> None:
     """Count a transfer that has ended, in the measured time."""
     if sim.now_ns >= disk_bound.warmup_ns:
         disk_bound.transfers += 1
 
 
-@part
 def compute(sim: Sim, row: int) -> None:
     """Have a process that has slept compute until its next transfer."""
     process = processes(sim)[row]
@@ -103,7 +100,6 @@ def on_computed(sim: Sim, process_row: int, argument: int) -> None:
             continue_or_submit_for(sim, domain, process.guest_process, True, demand_ns, on_computed, process_row, 0)
 
 
-@part
 def must_wait_for_flush(sim: Sim, disk_bound: DiskBound, process: Process, row: int) -> bool:
     """Tell whether a process must sleep until a flush is over, which it has asked for."""
     if disk_bound.flush_every == 0 or process.unflushed < disk_bound.flush_every:
@@ -139,7 +135,6 @@ def begin_anew(sim: Sim, program: Application) -> None:
     begin_all(sim, bound)
 
 
-@part
 def begin_all(sim: Sim, disk_bound: DiskBound) -> None:
     """Start every process."""
     for row in range(disk_bound.first_process, disk_bound.first_process + disk_bound.processes):

@@ -17,7 +17,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import Engine, Record, Sim, Table
 from vftsim.kernel.inputs import draw
 from vftsim.platform.arithmetic import LARGEST
 from vftsim.spec.base import Items, Spec
@@ -65,7 +65,6 @@ class Gaps(Record):
 stretches = Table("stretches", Stretch, 1 << 16, "let load profiles have fewer stretches")
 
 
-@part
 def next_gap_ns(sim: Sim, gaps: Gaps) -> int:
     """Return the time to the next; of gaps that do not vary those of a part of a ns come up to whole ones."""
     gap_ns = 0
@@ -79,7 +78,6 @@ def next_gap_ns(sim: Sim, gaps: Gaps) -> int:
     return gap_ns if gaps.stretch == 0 else in_profile_ns(sim, gaps, gap_ns)
 
 
-@part
 def in_profile_ns(sim: Sim, gaps: Gaps, gap_ns: int) -> int:
     """Return how long it takes until as much has come as comes in a gap at the usual rate."""
     before_ns = gaps.come_ns

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import Fifo, Kind, Record, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
@@ -66,7 +66,6 @@ class Pool(Record):
 pools = Table("pools", Pool, 4096)
 
 
-@part
 def receive_packet(sim: Sim, program: Application, packet: int) -> None:
     """Give a packet from the network stack to an idle thread, keep it in the socket buffer for one, or drop it."""
     pool = pools(sim)[program.state_row]
@@ -80,7 +79,6 @@ def receive_packet(sim: Sim, program: Application, packet: int) -> None:
         packet_list.push(sim, pool.socket.packets, packet)
 
 
-@part
 def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
     """Have a thread work on a packet, and on its answer: one that is running continues."""
     packet_list.push(sim, pool.in_hand, packet)
@@ -104,7 +102,6 @@ def on_answer_ready(sim: Sim, packet: int, pool: Pool) -> None:
         pool.blocked += 1
 
 
-@part
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send the answer of a thread that slept with it, and resume the thread."""
     pool = pools(sim)[program.state_row]
@@ -114,7 +111,6 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
         take_next(sim, pool, process, False)
 
 
-@part
 def take_next(sim: Sim, pool: Pool, process: int, is_running: bool) -> None:
     """Let a thread that is done with a packet take the next, or sleep."""
     # The slot is free only now: a packet in a thread's hands still fills the buffer.
@@ -128,19 +124,16 @@ def take_next(sim: Sim, pool: Pool, process: int, is_running: bool) -> None:
         start_packet(sim, pool, packet, is_running)
 
 
-@part
 def packets_held(sim: Sim, program: Application) -> int:
     """Those in the socket's buffer and in threads' hands."""
     return pools(sim)[program.state_row].socket.occupied
 
 
-@part
 def packets_refused(sim: Sim, program: Application) -> int:
     """Those that did not fit into the socket."""
     return drops(sim)[pools(sim)[program.state_row].socket.drop_row].count
 
 
-@part
 def lose_memory(sim: Sim, program: Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
     pool = pools(sim)[program.state_row]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
@@ -123,7 +123,6 @@ def on_arrival(sim: Sim, exchange: Exchange, token: int) -> None:
     at(sim, next_ns, EventKind.ARRIVAL, ORDER + exchange.row, on_arrival, exchange.row)
 
 
-@part
 def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send a new request."""
     client.request += 1
@@ -136,7 +135,6 @@ def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     send_request(sim, exchange, client)
 
 
-@part
 def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send the present request and watch for its answer."""
     client.tries += 1
@@ -148,7 +146,6 @@ def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     send_to_host(sim, made)
 
 
-@part
 def wait_for_answer(sim: Sim, client: Client) -> None:
     """Let the wait of a try begin."""
     client.due_ns = sim.now_ns + client.wait_ns
@@ -156,7 +153,6 @@ def wait_for_answer(sim: Sim, client: Client) -> None:
         plan_look(sim, client)
 
 
-@part
 def plan_look(sim: Sim, client: Client) -> None:
     """Look for the answer when the wait is over."""
     client.look_ns = client.due_ns
@@ -190,7 +186,6 @@ def on_no_answer(sim: Sim, client: Client, token: int) -> None:
     send_request(sim, exchange, client)
 
 
-@part
 def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Turn around to the next request; an open loop's client leaves."""
     client.due_ns = 0
@@ -238,7 +233,6 @@ def take_discarded(sim: Sim, flow: Flow, packet: int) -> None:
     note_loss(sim, packet)
 
 
-@part
 def note_loss(sim: Sim, packet: int) -> None:
     """Let the client repeat its request when its wait is over, if it is the one under way."""
     client = clients(sim)[packets(sim)[packet].stream]

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Entry, EventKind, Family, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import Chain, Engine, Entry, EventKind, Family, Fifo, Record, Sim, Table, at, event
 from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
@@ -82,7 +82,6 @@ egresses = Table("egresses", Egress, beside=links)
 waiting_list = Chain(stations, "next_waiting")
 
 
-@part
 def has_room(sim: Sim, station: Station, size_bytes: int) -> bool:
     """Tell whether a frame fits into a client's transmit queue, and nobody waits before it."""
     out = links(sim)[station.out_link]
@@ -92,7 +91,6 @@ def has_room(sim: Sim, station: Station, size_bytes: int) -> bool:
     return backlog_ns(sim, out) + station.held_ns + transmission_ns(out, size_bytes) <= out.queue_ns
 
 
-@part
 def send(sim: Sim, station: Station, packet: int) -> None:
     """Send a client's packet to the host; its queue must have room (:func:`has_room`)."""
     if station.in_link == 0:
@@ -120,13 +118,11 @@ def on_reaching_switch(sim: Sim, packet_row: int, token: int) -> None:
     plan_release(sim, egress)
 
 
-@part
 def fits(sim: Sim, link: Link, size_bytes: int) -> bool:
     """Tell whether a frame fits into a link's queue."""
     return backlog_ns(sim, link) + transmission_ns(link, size_bytes) <= link.queue_ns
 
 
-@part
 def plan_release(sim: Sim, row: int) -> None:
     """See to the first frame that is held back, for when it fits."""
     egress = egresses(sim)[row]
@@ -156,7 +152,6 @@ def on_release(sim: Sim, link_row: int, token: int) -> None:
     plan_release(sim, link_row)
 
 
-@part
 def wait_for_room(sim: Sim, station: Station) -> None:
     """Tell the client when half of its transmit queue is free, and it is its turn."""
     if station.is_waiting:
@@ -168,7 +163,6 @@ def wait_for_room(sim: Sim, station: Station) -> None:
         plan_room(sim, station)
 
 
-@part
 def plan_room(sim: Sim, station: Station) -> None:
     """Plan a recheck when half of the queue will be free, unless the switch holds so much back that it says when."""
     out = links(sim)[station.out_link]

@@ -5,7 +5,7 @@ who waits joins the end, and the first is woken).  A scheduler that knows jobs o
 and all of this is 0 there.  Threads that sleep in the send call when a machine is booted anew are others afterwards.
 """
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table
 from vftsim.platform.cpu.jobs import ensure_process
 from vftsim.platform.cpu.processes import processes
 from vftsim.platform.cpu.records import Domain
@@ -22,20 +22,17 @@ serving_threads = Table("serving_threads", ServingThread, beside=packets)
 idle_list = Chain(processes, "idle")
 
 
-@part
 def take_thread(sim: Sim, domain: Domain, idle: Fifo, packet: int) -> None:
     """Have an idle thread of a program take a packet in hand."""
     serving_threads(sim)[packet].process = ensure_process(sim, domain, idle_list.pop(sim, idle), False)
 
 
-@part
 def release_thread(sim: Sim, idle: Fifo, process: int) -> None:
     """Let a thread wait for what comes."""
     if process != 0:
         idle_list.push(sim, idle, process)
 
 
-@part
 def release_threads(sim: Sim, idle: Fifo, in_hand: Fifo) -> None:
     """Let the threads wait that have these packets in hand: they are lost."""
     for row in packet_list.rows(sim, in_hand):

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
@@ -113,7 +113,6 @@ def take_datagram(sim: Sim, program: Application, packet: int) -> None:
         read_next(sim, sink, at_socket, False)
 
 
-@part
 def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow, is_running: bool) -> None:
     """Let a thread read the next datagram, or sleep: one that is running continues."""
     flow.packet = packet_list.pop(sim, flow.socket)
@@ -133,7 +132,6 @@ def on_read(sim: Sim, reader: UdpFlow, argument: int) -> None:
     read_next(sim, udp_sinks(sim)[argument], reader, True)
 
 
-@part
 def note_read(sim: Sim, flow: UdpFlow, number: int, sent_ns: int) -> None:
     """Take a datagram into the receiver's statistics."""
     transit_ns = sim.now_ns - sent_ns

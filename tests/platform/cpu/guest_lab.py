@@ -4,7 +4,7 @@ from collections import defaultdict
 from functools import cache
 from typing import Any
 
-from vftsim.kernel import Engine, EventKind, Linked, Record, Sim, Table, event, link, part
+from vftsim.kernel import Engine, EventKind, Linked, Record, Sim, Table, event, link
 from vftsim.kernel.choose import make_engine
 from vftsim.platform.cpu import build, jobs
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
@@ -37,7 +37,6 @@ guest_jobs = Table("guest_jobs", GuestJob, 1 << 14)
 guest_ends = Table("guest_ends", GuestEnd, 1 << 16)
 
 
-@part
 def begin(sim: Sim, row: int) -> None:
     job = guest_jobs(sim)[row]
     domain = domains(sim)[job.domain]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.platform.cpu.host_lab import MS, Lab
 from vftsim.errors import UsageError
+from vftsim.kernel.declare import part_of
 from vftsim.platform.arithmetic import LARGEST, product_quotient, scaled
 from vftsim.platform.cpu.records import hosts
 from vftsim.platform.cpu.schedulers.esxi import Esxi, machines
@@ -48,7 +49,7 @@ def test_zvm_interval_is_that_of_exact_fractions():
         if not user.absolute:
             share = (1 - absolute * scale) * Fraction(user.relative, zvm_host.relative)
         expected = int(zvm_host.minor_slice_ns / (share * 3 / user.listed))
-        assert namespace[interval_ns.name](lab.engine.sim, host, user) == min(expected, LARGEST)
+        assert namespace[part_of(interval_ns).name](lab.engine.sim, host, user) == min(expected, LARGEST)
 
 
 def test_a_machine_that_has_idled_for_a_day_has_a_full_reserve():

@@ -6,7 +6,7 @@ manager) and for the hypervisor's own work on storage and management traffic.
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event
 from vftsim.platform.cpu.jobs import ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.spec import DurationNs, PositiveDurationNs, Spec
@@ -67,7 +67,6 @@ def on_period(sim: Sim, row: int, token: int) -> None:
     begin_period(sim, row)
 
 
-@part
 def begin_period(sim: Sim, row: int) -> None:
     """Give the domain a period's work and plan the next."""
     load = cyclic_loads(sim)[row]

@@ -10,12 +10,11 @@ process switch (part of the measured demand).
 Here are the functions that only look at queues; those that make a host act are in :mod:`.jobs`.
 """
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Sim
 from vftsim.platform.cpu import guest_scheduler
 from vftsim.platform.cpu.records import Vcpu, domains, work_list, works
 
 
-@part
 def next_run(sim: Sim, vcpu: Vcpu) -> int:
     """Choose what ``vcpu`` does now; return how long at most in ns, -1 if it has nothing to do."""
     domain = domains(sim)[vcpu.domain]
@@ -33,7 +32,6 @@ def next_run(sim: Sim, vcpu: Vcpu) -> int:
     return guest_scheduler.go_on(sim, domain, vcpu)
 
 
-@part
 def finish(sim: Sim, vcpu: Vcpu) -> int:
     """Take note that the planned run is over; return the piece of work if that was all of it, else 0."""
     current = vcpu.current

@@ -8,7 +8,7 @@ None of these functions makes a host act: a host calls them while it changes wha
 follows from a new job, the end of somebody's run, is :func:`vftsim.platform.cpu.jobs.make_room`.
 """
 
-from vftsim.kernel import Sim, Sort, part
+from vftsim.kernel import Sim, Sort
 from vftsim.platform.cpu.records import Domain, Vcpu, Work, work_list, works
 
 guest_scheduler = Sort("guest_scheduler", by="guest_scheduler")
@@ -46,7 +46,6 @@ def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
     return job_run(sim, domain, works(sim)[vcpu.current])
 
 
-@part
 def take_job(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
     """Give an idle vCPU the job it was interrupted in, else the next one that waits, if any."""
     # This one first: it stands in no queue.
@@ -61,13 +60,11 @@ def take_job(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
         count_switch(domain, vcpu, task_of(works(sim)[vcpu.current]))
 
 
-@part
 def task_of(work: Work) -> int:
     """Return whose job this is: a process, or below 0 what stands for one where jobs have none."""
     return work.process if work.process != 0 else -1 - work.on_done - (work.target << 12)
 
 
-@part
 def count_switch(domain: Domain, vcpu: Vcpu, task: int) -> None:
     """Count a switch, if the vCPU goes on with another task than before; an idle CPU keeps the last one's memory."""
     if vcpu.last_task != task:
@@ -75,7 +72,6 @@ def count_switch(domain: Domain, vcpu: Vcpu, task: int) -> None:
         domain.switches += 1
 
 
-@part
 def job_run(sim: Sim, domain: Domain, work: Work) -> int:
     """Return how long a job runs on: to its end, or to the end of its quantum if others wait."""
     if work.remaining_ns <= work.quantum_left_ns:

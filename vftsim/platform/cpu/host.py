@@ -9,7 +9,7 @@ Re-entrancy: a finished piece of work may wake anything, freeze domains and make
 again before its callback returns; the host then leaves the pCPU as the callback put it (:func:`on_run_end`).
 """
 
-from vftsim.kernel import BESIDE, EventKind, Sim, at, event, is_due_before, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event, is_due_before
 from vftsim.platform.cpu import guest_scheduler, scheduler
 from vftsim.platform.cpu.guest import finish, next_run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note
@@ -34,7 +34,6 @@ from vftsim.platform.cpu.records import (
 AT_ONCE = -1
 
 
-@part
 def wake(sim: Sim, vcpu: Vcpu) -> None:
     """Tell that a blocked vCPU has work; nothing happens to one that is not blocked."""
     if vcpu.state != BLOCKED:
@@ -52,7 +51,6 @@ def wake(sim: Sim, vcpu: Vcpu) -> None:
     serve_requests(sim, host)
 
 
-@part
 def request_reschedule(sim: Sim, pcpu: Pcpu) -> None:
     """Have ``pcpu`` choose again at this instant: once, however often it is asked, after all ticks and accounting.
 
@@ -74,7 +72,6 @@ def request_reschedule(sim: Sim, pcpu: Pcpu) -> None:
     queue.queued += 1
 
 
-@part
 def serve_requests(sim: Sim, host: Host, queue: PcpuQueue = BESIDE) -> None:
     """Let the pCPU choose that was asked first, and those that are asked besides: the lowest number first."""
     lowest = 0
@@ -93,7 +90,6 @@ def serve_requests(sim: Sim, host: Host, queue: PcpuQueue = BESIDE) -> None:
     host.acts_at_once = False
 
 
-@part
 def sync_running(sim: Sim, host: Host) -> None:
     """Bring the accounts of all that runs up to now: first thing in a scheduler's own event."""
     # Only what runs: whatever waits was charged when it stopped.
@@ -103,7 +99,6 @@ def sync_running(sim: Sim, host: Host) -> None:
             sync(sim, vcpus(sim)[running])
 
 
-@part
 def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
     """Charge what runs on ``pcpu``, which stays runnable, and fill the pCPU."""
     # The request is served first: what the scheduler requests of this pCPU while it chooses is another one.
@@ -118,7 +113,6 @@ def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
     fill(sim, host, pcpu, before)
 
 
-@part
 def sync(sim: Sim, vcpu: Vcpu) -> None:
     """Bring the accounts of a running vCPU up to now without stopping it."""
     ran_ns = sim.now_ns - vcpu.dispatched_ns
@@ -127,7 +121,6 @@ def sync(sim: Sim, vcpu: Vcpu) -> None:
         charge(sim, vcpu, ran_ns)
 
 
-@part
 def charge(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
     """Account for what a vCPU has run since ``dispatched_ns``."""
     vcpu.run_ns += ran_ns
@@ -143,7 +136,6 @@ def charge(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
     scheduler.charge(sim, hosts(sim)[vcpu.host], vcpu, ran_ns)
 
 
-@part
 def stop(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Take ``vcpu`` off ``pcpu``; the caller says what becomes of it."""
     # The events of both stay planned, and are stale by these tokens.
@@ -161,7 +153,6 @@ def stop(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     pcpu.running = 0
 
 
-@part
 def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
     """Let the scheduler choose for ``pcpu``, which runs nothing, until something runs there or it idles."""
     # On entry nothing runs on the pCPU.  On exit a vCPU runs there with its end planned, or the pCPU idles.
@@ -192,7 +183,6 @@ def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
         before = 0
 
 
-@part
 def dispatch(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Put ``vcpu`` on ``pcpu``, at the price of a switch if another was there last."""
     # What is left of an interrupted switch, if it is to the same vCPU.
@@ -223,14 +213,12 @@ def dispatch(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
         pcpu.slice_end = at(sim, slice_end_ns, EventKind.SLICE, pcpu.number, on_slice_end, pcpu.row)
 
 
-@part
 def plan(sim: Sim, pcpu: Pcpu, vcpu: Vcpu, run_ns: int) -> None:
     """Plan the end of the present run; a vCPU with nothing to do (below 0) runs to the end of its switch."""
     end_ns = vcpu.dispatched_ns + max(run_ns, 0)
     pcpu.completion = at(sim, end_ns, EventKind.CPU, pcpu.number, on_run_end, pcpu.row)
 
 
-@part
 def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Start the next piece of work of the vCPU that runs on ``pcpu``, or block it."""
     # On entry the vCPU runs here, charged up to now, without a planned end.  On exit its next end is planned, or it is
@@ -246,7 +234,6 @@ def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     serve_requests(sim, host)
 
 
-@part
 def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Take a vCPU without work off its pCPU."""
     # Charged while it still runs: the scheduler's rule for one that blocks looks at paid accounts.
@@ -258,7 +245,6 @@ def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     scheduler.block(sim, host, vcpu)
 
 
-@part
 def interrupt(sim: Sim, vcpu: Vcpu) -> None:
     """Make a running vCPU look at its queues again: something more urgent than its job has come."""
     # May be called while the callback of this vCPU's finished work runs: on_run_end() finds what was planned here.

@@ -1,19 +1,17 @@
 """Giving a domain work: jobs for any of its vCPUs, background jobs, interrupt work for one vCPU; freezing it."""
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Sim
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu import guest_scheduler
 from vftsim.platform.cpu.host import interrupt, wake
 from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, Vcpu, vcpus, work_list, works
 
 
-@part
 def on_pcpu_ns(domain: Domain, demand_ns: int) -> int:
     """Return what work takes: a pCPU of twice the speed does it in half the time, to the nearest ns."""
     return demand_ns if domain.cpu_speed == 1.0 else nearest(demand_ns / domain.cpu_speed)
 
 
-@part
 def new_work(
     sim: Sim, domain: Domain, demand_ns: int, quantum_ns: int, on_done: int, target: int, argument: int
 ) -> int:
@@ -29,7 +27,6 @@ def new_work(
     return row
 
 
-@part
 def new_job(sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int) -> int:
     """Take a row for a job of a process (0: one of its own), which is not runnable yet."""
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
@@ -37,13 +34,11 @@ def new_job(sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int
     return row
 
 
-@part
 def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Make a job of ``demand_ns`` runnable; ``on_done`` (a ``work_done``) hears of its end."""
     submit_for(sim, domain, 0, demand_ns, on_done, target, argument)
 
 
-@part
 def submit_for(
     sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
@@ -51,7 +46,6 @@ def submit_for(
     add_job(sim, domain, new_job(sim, domain, process, demand_ns, on_done, target, argument))
 
 
-@part
 def submit_from_outside(
     sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
@@ -63,7 +57,6 @@ def submit_from_outside(
         add_job(sim, domain, row)
 
 
-@part
 def add_job(sim: Sim, domain: Domain, row: int) -> None:
     """Make a job runnable."""
     is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
@@ -74,13 +67,11 @@ def add_job(sim: Sim, domain: Domain, row: int) -> None:
         make_room(sim, domain)
 
 
-@part
 def ensure_process(sim: Sim, domain: Domain, process: int, sleeps_on_disk: bool) -> int:
     """Return a program's process as its guest's scheduler knows it, a new one for 0; 0 where that knows jobs only."""
     return process if process != 0 else guest_scheduler.new_process(sim, domain, sleeps_on_disk)
 
 
-@part
 def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Make a job runnable that waits until no other job does, where the domain's scheduler knows of no priorities."""
     row = new_job(sim, domain, 0, demand_ns, on_done, target, argument)
@@ -90,7 +81,6 @@ def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, ta
         wake_idle_vcpu(sim, domain)
 
 
-@part
 def submit_next(
     sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
@@ -100,13 +90,11 @@ def submit_next(
     guest_scheduler.enqueue(sim, domain, row, guest_scheduler.NEXT)
 
 
-@part
 def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Let a process go on with its next piece where it is: no wake-up, no other vCPU is asked."""
     continue_or_submit_for(sim, domain, 0, True, demand_ns, on_done, target, argument)
 
 
-@part
 def continue_or_submit_for(
     sim: Sim, domain: Domain, process: int, is_running: bool, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
@@ -118,7 +106,6 @@ def continue_or_submit_for(
         submit_for(sim, domain, process, demand_ns, on_done, target, argument)
 
 
-@part
 def raise_interrupt(
     sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
@@ -126,7 +113,6 @@ def raise_interrupt(
     add_interrupt(sim, domain, vcpu, new_work(sim, domain, demand_ns, 0, on_done, target, argument))
 
 
-@part
 def add_interrupt(sim: Sim, domain: Domain, vcpu: Vcpu, row: int) -> None:
     """Give a vCPU a piece of interrupt work."""
     work_list.push(sim, vcpu.interrupts, row)
@@ -140,7 +126,6 @@ def add_interrupt(sim: Sim, domain: Domain, vcpu: Vcpu, row: int) -> None:
         interrupt(sim, vcpu)
 
 
-@part
 def interrupt_from_outside(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Let a device or a timer interrupt the first vCPU: at once, or when what is buffered is delivered."""
     row = new_work(sim, domain, demand_ns, 0, on_done, target, argument)
@@ -150,7 +135,6 @@ def interrupt_from_outside(sim: Sim, domain: Domain, demand_ns: int, on_done: in
         add_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], row)
 
 
-@part
 def deliver_buffered(sim: Sim, domain: Domain) -> None:
     """Deliver the interrupts that are buffered, and wake the processes that they wake."""
     while domain.buffered.length > 0:
@@ -159,7 +143,6 @@ def deliver_buffered(sim: Sim, domain: Domain) -> None:
         add_job(sim, domain, work_list.pop(sim, domain.woken))
 
 
-@part
 def wake_idle_vcpu(sim: Sim, domain: Domain) -> None:
     """Wake the first vCPU that has nothing to do."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
@@ -175,7 +158,6 @@ def make_room(sim: Sim, domain: Domain) -> None:
         end_unlimited_runs(sim, domain)
 
 
-@part
 def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
     """Let runs that were planned while no job waited end with their quantum."""
     # First: a run that interrupt() plans below may be unlimited again.
@@ -188,7 +170,6 @@ def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
                 interrupt(sim, vcpu)
 
 
-@part
 def forget(sim: Sim, domain: Domain) -> None:
     """Lose all jobs: the memory they were in is gone."""
     # First: a process scheduler frees the jobs of its processes itself, and clears them on the vCPUs.
@@ -209,7 +190,6 @@ def forget(sim: Sim, domain: Domain) -> None:
             works.free(sim, work_list.pop(sim, vcpu.interrupts))
 
 
-@part
 def freeze(sim: Sim, domain: Domain) -> None:
     """Stop executing at once (a pause, a crash); work in progress keeps what it has left."""
     # First: a vCPU of a frozen domain that looks for work finds none and blocks.
@@ -219,7 +199,6 @@ def freeze(sim: Sim, domain: Domain) -> None:
             interrupt(sim, vcpus(sim)[row])
 
 
-@part
 def thaw(sim: Sim, domain: Domain) -> None:
     """Go on where :func:`freeze` stopped."""
     domain.frozen = False

@@ -3,7 +3,7 @@
 Notes are rows of a log that the driver empties; writing them changes nothing in the run.
 """
 
-from vftsim.kernel import Record, Sim, Table, part
+from vftsim.kernel import Record, Sim, Table
 
 WOKEN, DISPATCHED, STOPPED, PRIORITY = 1, 2, 3, 4
 MOST_NOTES = 1 << 12
@@ -29,7 +29,6 @@ notes = Table("notes", Note, MOST_NOTES, is_fixed=True)
 note_count = Table("note_count", NoteCount, 2, is_fixed=True)
 
 
-@part
 def note(sim: Sim, event: int, pcpu: int, vcpu: int, value: int) -> None:
     """Write a note; the driver is called when the log is three quarters full."""
     count = note_count(sim)[1]

@@ -13,7 +13,7 @@ for all its vCPUs together); the time of interrupts, which real kernels charge t
 
 from typing import Any
 
-from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Kind, Record, Sim, Table
 from vftsim.platform.cpu import guest_scheduler as slots
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -175,7 +175,6 @@ def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> b
 # What they have in common
 
 
-@part
 def process_of(sim: Sim, domain: Domain, row: int) -> int:
     """Return the process of a job; made for it if it names none."""
     if works(sim)[row].process == 0:
@@ -185,7 +184,6 @@ def process_of(sim: Sim, domain: Domain, row: int) -> int:
     return works(sim)[row].process
 
 
-@part
 def new_process(sim: Sim, domain: Domain, sleeps_on_disk: bool) -> int:
     """Return a new process, which sleeps for now."""
     row = processes.new(
@@ -196,7 +194,6 @@ def new_process(sim: Sim, domain: Domain, sleeps_on_disk: bool) -> int:
     return row
 
 
-@part
 def enqueue(sim: Sim, domain: Domain, row: int, where: int, process_domain: ProcessDomain = BESIDE) -> bool:
     """Give a process a job, and wake it if it sleeps."""
     process = processes(sim)[process_of(sim, domain, row)]
@@ -212,14 +209,12 @@ def enqueue(sim: Sim, domain: Domain, row: int, where: int, process_domain: Proc
     return True
 
 
-@part
 def settle_domain(sim: Sim, domain: Domain) -> None:
     """Charge what runs up to now: where a newcomer is placed depends on it."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         sync(sim, vcpus(sim)[row])
 
 
-@part
 def is_woken_by_process(sim: Sim, domain: Domain) -> bool:
     """Tell whether what happens now follows from a process's work that has just been done."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
@@ -228,7 +223,6 @@ def is_woken_by_process(sim: Sim, domain: Domain) -> bool:
     return False
 
 
-@part
 def go_on(sim: Sim, domain: Domain, vcpu: Vcpu, process_vcpu: ProcessVcpu = BESIDE) -> int:
     """Keep the process of a vCPU, or weigh it against the others; return how long it may run."""
     process_vcpu.has_finished = False
@@ -248,7 +242,6 @@ def go_on(sim: Sim, domain: Domain, vcpu: Vcpu, process_vcpu: ProcessVcpu = BESI
     return min(works(sim)[vcpu.current].remaining_ns, max(longest_ns(sim, domain, process), 1))
 
 
-@part
 def look_at_current(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu) -> None:
     """Let the process of a vCPU sleep if it has nothing to do, and give way if it has run for long enough."""
     process = processes(sim)[process_vcpu.process]
@@ -260,7 +253,6 @@ def look_at_current(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu) -> None
         process_vcpu.must_choose = True
 
 
-@part
 def fall_asleep(sim: Sim, domain: Domain, process: Process) -> None:
     """Let a process sleep."""
     process.state = ASLEEP
@@ -271,7 +263,6 @@ def fall_asleep(sim: Sim, domain: Domain, process: Process) -> None:
         processes.free(sim, process.row)
 
 
-@part
 def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu, ours: ProcessDomain = BESIDE) -> None:
     """Put the next process on a vCPU; the one there waits with the others."""
     process_vcpu.must_choose = False
@@ -288,33 +279,28 @@ def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu, ours: ProcessDom
         ours.ready -= 1
 
 
-@part
 def on_job_of_process(sim: Sim, vcpu: Vcpu) -> bool:
     """Tell whether a vCPU does a job of its process, not interrupt work or nothing."""
     row = process_vcpus(sim)[vcpu.row].process
     return row != 0 and vcpu.current != 0 and vcpu.current == processes(sim)[row].jobs.first
 
 
-@part
 def charge_job(sim: Sim, domain: Domain, vcpu: Vcpu, ran_ns: int) -> None:
     """Charge the process on a vCPU for what it has run."""
     if on_job_of_process(sim, vcpu):
         ran(sim, domain, processes(sim)[process_vcpus(sim)[vcpu.row].process], ran_ns)
 
 
-@part
 def run_over(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
     """A run was limited; :func:`go_on` looks at what follows."""
 
 
-@part
 def job_done(sim: Sim, domain: Domain, vcpu: Vcpu, process_vcpu: ProcessVcpu = BESIDE) -> None:
     """Take a job from its process, which stays on the vCPU for now."""
     work_list.pop(sim, processes(sim)[process_vcpu.process].jobs)
     process_vcpu.has_finished = True
 
 
-@part
 def give_way(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
     """Let a newcomer pre-empt, and limit the runs that were planned without it."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
@@ -331,7 +317,6 @@ def give_way(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
             interrupt(sim, vcpu)
 
 
-@part
 def jobs_waiting(sim: Sim, domain: Domain) -> int:
     """Count processes that wait, and those that have something to do on a vCPU that does nothing."""
     count = process_domains(sim)[domain.row].ready
@@ -344,7 +329,6 @@ def jobs_waiting(sim: Sim, domain: Domain) -> int:
     return count
 
 
-@part
 def forget_jobs(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
     """Lose all jobs; every process sleeps."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):

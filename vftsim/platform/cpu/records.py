@@ -5,7 +5,7 @@ Row 0 of every table is nobody, so a field that holds a row and is 0 says "none"
 
 from typing import Annotated
 
-from vftsim.kernel import Chain, Family, Fifo, Record, Sim, Table, part
+from vftsim.kernel import Chain, Family, Fifo, Record, Sim, Table
 
 BLOCKED, RUNNABLE, RUNNING = 0, 1, 2
 """Where a vCPU stands with the hypervisor's scheduler."""
@@ -96,7 +96,6 @@ class Vcpu(Record):
     last_task: int
 
 
-@part
 def uncharged_ns(vcpu: Vcpu, now_ns: int) -> int:
     """Return how long a vCPU has run since it was last charged; during the switch to it (dispatched_ns ahead): 0."""
     return max(now_ns - vcpu.dispatched_ns, 0) if vcpu.pcpu != 0 else 0
@@ -172,7 +171,6 @@ work_done = Family("work_done", 2)
 """What happens when a piece of work has been done: ``(sim, target, argument)``."""
 
 
-@part
 def run_ns(sim: Sim, domain: Domain) -> int:
     """Return the CPU time of a domain up to now."""
     total_ns = 0

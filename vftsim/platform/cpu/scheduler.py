@@ -6,17 +6,8 @@ plans its ticks and periods itself (:func:`~vftsim.kernel.at`); an event of its 
 :func:`~vftsim.platform.cpu.host.request_reschedule`.
 """
 
-from vftsim.kernel import Sim, Sort, part
-from vftsim.platform.cpu.records import (
-    BUSY,
-    RUNNING,
-    WORD_BITS,
-    Host,
-    Pcpu,
-    Vcpu,
-    affinities,
-    pcpus,
-)
+from vftsim.kernel import Sim, Sort
+from vftsim.platform.cpu.records import BUSY, RUNNING, WORD_BITS, Host, Pcpu, Vcpu, affinities, pcpus
 
 scheduler = Sort("scheduler", by="scheduler")
 
@@ -56,13 +47,11 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return 0
 
 
-@part
 def may_run(sim: Sim, vcpu: Vcpu, pcpu: Pcpu) -> bool:
     """Tell whether the vCPU's affinity allows the pCPU."""
     return (affinities(sim)[vcpu.row].words[pcpu.number // WORD_BITS] >> (pcpu.number % WORD_BITS)) & 1 == 1
 
 
-@part
 def must_wait_for_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     """Tell whether a vCPU with something to do would not run at once: no allowed pCPU is idle, nor its own."""
     if vcpu.state == RUNNING:
@@ -75,7 +64,6 @@ def must_wait_for_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     return True
 
 
-@part
 def starting_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Give a vCPU the allowed pCPU where the fewest start so far, lowest number first."""
     processor = 0

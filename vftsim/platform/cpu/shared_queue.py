@@ -8,7 +8,7 @@ may use.  A vCPU that was pre-empted looks for a place in the same way.
 The queue stands in the order in which vCPUs joined it, so of equally urgent ones the first is taken.
 """
 
-from vftsim.kernel import BESIDE, Chain, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Fifo, Kind, Record, Sim, Table
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
@@ -90,7 +90,6 @@ def on_chosen(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Take note that ``vcpu`` is about to run; its pCPU knows already."""
 
 
-@part
 def is_more_urgent(sim: Sim, host: Host, one: Vcpu, other: Vcpu) -> bool:
     """Compare the urgency of two vCPUs."""
     rank, level = urgency(sim, host, one)
@@ -98,7 +97,6 @@ def is_more_urgent(sim: Sim, host: Host, one: Vcpu, other: Vcpu) -> bool:
     return rank < other_rank or (rank == other_rank and level < other_level)
 
 
-@part
 def first_in_order(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Return the most urgent waiting vCPU that may run on ``pcpu`` now, 0 for none."""
     best = 0
@@ -113,7 +111,6 @@ def first_in_order(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     return best
 
 
-@part
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Queue it and find it a pCPU."""
     # Before it is queued: a scheduler places it relative to those that wait, and it is not one of them yet.
@@ -124,7 +121,6 @@ def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         request_reschedule(sim, pcpus(sim)[pcpu])
 
 
-@part
 def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Free its pCPU."""
     # By the last one: the host has taken the vCPU off its pCPU already.
@@ -132,7 +128,6 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     queue_vcpus(sim)[vcpu.row].current_on = 0
 
 
-@part
 def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Run the most urgent waiting vCPU that may run here."""
     before = queue_pcpus(sim)[pcpu.row].current
@@ -152,7 +147,6 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     return chosen
 
 
-@part
 def hand_over(sim: Sim, host: Host, pcpu: Pcpu, before: int, chosen: int) -> None:
     """Give a pCPU to the vCPU ``chosen`` (0: nobody) instead of ``before``, which stands in the queue if it is one."""
     if before != 0:
@@ -168,14 +162,12 @@ def hand_over(sim: Sim, host: Host, pcpu: Pcpu, before: int, chosen: int) -> Non
     on_chosen(sim, host, vcpus(sim)[chosen])
 
 
-@part
 def enqueue(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Put a vCPU behind all its equals."""
     waiting_list.push(sim, queue_hosts(sim)[host.row].waiting, vcpu.row)
     queue_vcpus(sim)[vcpu.row].is_waiting = True
 
 
-@part
 def find_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the pCPU that should choose again so that ``vcpu`` may run, 0 if there is none.
 
@@ -187,14 +179,12 @@ def find_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return idle if idle != 0 else place_of_another(sim, host, vcpu)
 
 
-@part
 def is_open(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> bool:
     """Tell whether ``vcpu`` may run on the pCPU, which is not about to choose anyway: another was placed there."""
     # A request that is pending marks the pCPU, so that vCPUs placed one after the other find different ones.
     return pcpus(sim)[row].choice == 0 and allowed(sim, host, vcpu, pcpus(sim)[row])
 
 
-@part
 def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return an idle pCPU for ``vcpu``: its last one, else that of the lowest number; 0 for none."""
     last = vcpu.last_pcpu
@@ -215,7 +205,6 @@ def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return place_by_urgency(sim, host, vcpu)
 
 
-@part
 def place_by_urgency(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Charge what runs, and compare its urgency."""
     best = 0
@@ -235,13 +224,11 @@ def place_by_urgency(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return best
 
 
-@part
 def hold(sim: Sim, vcpu: Vcpu) -> None:
     """Mark a waiting vCPU for :func:`place_held`."""
     queue_vcpus(sim)[vcpu.row].held = True
 
 
-@part
 def place_held(sim: Sim, host: Host, queue_host: QueueHost = BESIDE) -> None:
     """Ask pCPUs to choose again for all that are held, most urgent first, each on another pCPU; none is held then."""
     for row in waiting_list.rows(sim, queue_host.waiting):
@@ -255,7 +242,6 @@ def place_held(sim: Sim, host: Host, queue_host: QueueHost = BESIDE) -> None:
             request_reschedule(sim, pcpus(sim)[pcpu])
 
 
-@part
 def line_up(sim: Sim, host: Host, vcpu: Vcpu, queue_vcpu: QueueVcpu = BESIDE) -> None:
     """Put a vCPU among those to be placed, behind all that are as urgent.
 
@@ -271,7 +257,6 @@ def line_up(sim: Sim, host: Host, vcpu: Vcpu, queue_vcpu: QueueVcpu = BESIDE) ->
     placing_list.insert_after(sim, queue_hosts(sim)[host.row].placing, before, vcpu.row)
 
 
-@part
 def precedes(sim: Sim, one: int, other: int) -> bool:
     """Compare two vCPUs that are to be placed."""
     first = queue_vcpus(sim)[one]

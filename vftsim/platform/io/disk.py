@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry, part
+from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import interrupt_from_outside
@@ -159,14 +159,12 @@ def begin_wait(sim: Sim, program: Application, tag: int) -> None:
     """Begin the waiting time that stands for a disk operation with that tag: its guard has let it go."""
 
 
-@part
 def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Read for a program, which hears of it, as soon as the domain's guard, if any, lets the request go."""
     if not hold_request(sim, disk.guard, disk.row, program, tag, size_bytes, READ):
         begin_read(sim, disk, program, tag, size_bytes)
 
 
-@part
 def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Write likewise; True: done at once, False: the program will hear of it."""
     is_for_device = not takes_at_once(sim, disk, size_bytes)
@@ -175,7 +173,6 @@ def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool
     return begin_write(sim, disk, program, tag, size_bytes)
 
 
-@part
 def hold_request(sim: Sim, guard: int, disk: int, program: int, tag: int, size_bytes: int, operation: int) -> bool:
     """Hold a request until the guard, if any, releases it; False: it may begin at once."""
     if guard == 0 or not must_wait(sim, guards(sim)[guard]):
@@ -185,7 +182,6 @@ def hold_request(sim: Sim, guard: int, disk: int, program: int, tag: int, size_b
     return True
 
 
-@part
 def release_requests(sim: Sim, guard: Guard) -> None:
     """Let the disks begin with what has waited."""
     while guard.requests.length > 0:
@@ -201,7 +197,6 @@ def release_requests(sim: Sim, guard: Guard) -> None:
         waiting_requests.free(sim, row)
 
 
-@part
 def begin_change(sim: Sim, disk: Disk, request: WaitingRequest) -> bool:
     """Begin with a request that changes what is on the disk; True: done at once."""
     if request.operation == WRITE_BACK:
@@ -209,7 +204,6 @@ def begin_change(sim: Sim, disk: Disk, request: WaitingRequest) -> bool:
     return begin_write(sim, disk, request.program, request.tag, request.size_bytes)
 
 
-@part
 def count_requests(sim: Sim, disk: Disk, present: int, busy: int) -> None:
     """Note that so many requests more are at a disk from now on, and that so many disks more serve one."""
     passed_ns = sim.now_ns - disk.counted_ns
@@ -220,7 +214,6 @@ def count_requests(sim: Sim, disk: Disk, present: int, busy: int) -> None:
     disk.busy += busy
 
 
-@part
 def count_served(sim: Sim, disk: Disk, asked_ns: int, is_awaited: bool, written_bytes: int) -> None:
     """Count a request that is done, which is at the disk no longer; the domain's guard, if any, notes what it wrote."""
     count_requests(sim, disk, -1, 0)
@@ -232,13 +225,11 @@ def count_served(sim: Sim, disk: Disk, asked_ns: int, is_awaited: bool, written_
         note_write(sim, guards(sim)[disk.guard], written_bytes)
 
 
-@part
 def replica_reads(sim: Sim, disk: Disk, size_bytes: int) -> int:
     """Let the domain's guard, if any, take note of a read that begins; return what the end of it is to be told."""
     return note_read(sim, guards(sim)[disk.guard], size_bytes) if disk.guard != 0 else 0
 
 
-@part
 def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool, replica_ns: int) -> None:
     """Let a program hear of the end of a transfer, or only its kernel (0); a guard of the domain takes note of it."""
     domain = domains(sim)[disk.domain]

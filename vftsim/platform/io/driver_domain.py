@@ -22,7 +22,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Record, Sim, Table, part
+from vftsim.kernel import Record, Sim, Table
 from vftsim.platform.io.host_cards import leave
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import Port, carry_in, packets, ports, reserve
@@ -67,7 +67,6 @@ class BackEnd(Record):
 back_ends = Table("back_ends", BackEnd, beside=ports)
 
 
-@part
 def arrive_at_driver(sim: Sim, port: Port, packet: int) -> None:
     """To the ring of the driver domain's NIC."""
     take_in(sim, nics(sim)[port.nic], packet)

@@ -13,7 +13,7 @@ Assumption: a host that takes a machine over has a driver domain (and device mod
 host's, and what that one had in its hands leaves: both are not a matter of this guest alone.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event
 from vftsim.platform.io.nic import MOST_NICS, Nic, catch_up, nics
 from vftsim.platform.io.packet import (
     Port,
@@ -61,13 +61,11 @@ def stands_by_its_rings(kind: Kind) -> None:
     kind.implements(forget)(forget_packets)
 
 
-@part
 def send_by_ring(sim: Sim, port: Port, packet: int) -> bool:
     """Into the transmit ring; False if it is full."""
     return push(sim, rings(sim)[port.send_ring], packet)
 
 
-@part
 def mask_driver(sim: Sim, port: Port) -> None:
     """Let the guest's driver take nothing from now on, and its senders sleep."""
     stages(sim)[guest_ends(sim)[port.row].driver].is_masked = True
@@ -75,7 +73,6 @@ def mask_driver(sim: Sim, port: Port) -> None:
         rings(sim)[port.send_ring].is_masked = True
 
 
-@part
 def unmask_driver(sim: Sim, port: Port) -> None:
     """Let the guest's driver take packets again, after this event, and wake senders for whom there is room."""
     stage = stages(sim)[guest_ends(sim)[port.row].driver]
@@ -87,7 +84,6 @@ def unmask_driver(sim: Sim, port: Port) -> None:
         at(sim, sim.now_ns, EventKind.DEVICE, 2 * MOST_NICS + stage.row, on_room, port.send_ring)
 
 
-@part
 def start_if_due(sim: Sim, stage: Stage) -> None:
     """Plan the start of a driver whose event has come, unless it is masked."""
     if stage.is_due and not stage.is_masked:
@@ -108,7 +104,6 @@ def on_room(sim: Sim, ring_row: int, token: int) -> None:
     serve_waiting(sim, rings(sim)[ring_row])
 
 
-@part
 def take_no_more(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Lose what is to come."""
     end.is_cut = True
@@ -117,7 +112,6 @@ def take_no_more(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
         nics(sim)[end.nic].is_cut = True
 
 
-@part
 def cut_off(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Lose what stands in the receive ring too; what the guest's driver has in its hands has entered the guest."""
     take_no_more(sim, port)
@@ -130,7 +124,6 @@ def cut_off(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
         lose_slots(sim, rings(sim)[port.send_ring], end.lost)
 
 
-@part
 def reconnect(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Take packets again, from now on."""
     if end.nic != 0:
@@ -139,7 +132,6 @@ def reconnect(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     end.is_cut = False
 
 
-@part
 def is_gone(sim: Sim, packet: int) -> bool:
     """Tell whether the port of a packet on its way in is cut off; it has then been dropped."""
     end = guest_ends(sim)[packets(sim)[packet].port]
@@ -148,7 +140,6 @@ def is_gone(sim: Sim, packet: int) -> bool:
     return end.is_cut
 
 
-@part
 def forget_packets(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
     """Lose what rings and driver hold, and what waits for room there: all of it was in the guest's memory."""
     forget_batch(sim, stages(sim)[end.driver], end.lost)
@@ -164,7 +155,6 @@ def forget_packets(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
             drop(sim, packet_list.pop(sim, ring.waiting), end.lost)
 
 
-@part
 def forget_batch(sim: Sim, stage: Stage, drop_row: int) -> None:
     """Lose the batch in a driver's hands, whose interrupt work is lost too; the driver begins anew when it may."""
     if stage.active == 0:
@@ -184,7 +174,6 @@ def forget_batch(sim: Sim, stage: Stage, drop_row: int) -> None:
     start_if_due(sim, stage)
 
 
-@part
 def lose_descriptors(sim: Sim, nic: Nic, drop_row: int) -> None:
     """Drop what waits in a NIC's ring."""
     nic.occupied -= nic.packets.length
@@ -192,7 +181,6 @@ def lose_descriptors(sim: Sim, nic: Nic, drop_row: int) -> None:
         drop(sim, packet_list.pop(sim, nic.packets), drop_row)
 
 
-@part
 def lose_slots(sim: Sim, ring: Ring, drop_row: int) -> None:
     """Drop what waits in a ring; slots that are kept or in somebody's hands are given back by those who have them."""
     ring.occupied -= ring.packets.length

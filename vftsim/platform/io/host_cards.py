@@ -12,7 +12,7 @@ shipped models are typical values, marked as such.
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
 from vftsim.platform.io.marks import AT_HOST, DELIVERED, SENT
 from vftsim.platform.io.packet import Port, arrive, drop, drops, hand_back, mark, packets, ports
@@ -72,7 +72,6 @@ def start_background(engine: Engine, card: int, number: int, spec: BackgroundTra
     engine.at(engine.now_ns + spec.period, EventKind.DEVICE, 1 + number, engine.number(on_burst), row)
 
 
-@part
 def send_to_host(sim: Sim, packet: int) -> None:
     """Put a packet on the way to the card of its port; the network may drop it."""
     mark(sim, packet, SENT, 0, sim.now_ns, 0)
@@ -94,7 +93,6 @@ def on_reaching_host(sim: Sim, packet_row: int, token: int) -> None:
         arrive(sim, port, packet_row)
 
 
-@part
 def leave(sim: Sim, packet: int) -> None:
     """Let a packet leave the host: onto the link of its port's card, or, if none is modelled, back to its flow."""
     port = ports(sim)[packets(sim)[packet].port]
@@ -105,7 +103,6 @@ def leave(sim: Sim, packet: int) -> None:
         hand_back(sim, packet)
 
 
-@part
 def send_from_host(sim: Sim, port: Port, packet: int) -> None:
     """Put a packet of the port on the way out; the network may drop it, and a dead card does."""
     if port.dead_card != 0:

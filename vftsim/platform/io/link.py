@@ -23,20 +23,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, part
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at
 from vftsim.kernel.inputs import Feeder, draw
-from vftsim.platform.io.packet import (
-    DATAGRAM,
-    FULL_FRAME_BYTES,
-    TRAIN,
-    Flow,
-    copy,
-    cut,
-    drop,
-    drops,
-    flows,
-    packets,
-)
+from vftsim.platform.io.packet import DATAGRAM, FULL_FRAME_BYTES, TRAIN, Flow, copy, cut, drop, drops, flows, packets
 from vftsim.sampling import Draws
 from vftsim.sampling.draws import FloatArray, IntArray
 from vftsim.spec.units import BYTE_COUNT
@@ -144,7 +133,6 @@ def carried_bytes(link: Link, now_ns: int) -> int:
     return int(link.sent_bytes) - round(waits_ns * int(link.rate_bits_per_s) / BITS_NS)
 
 
-@part
 def transmission_ns(link: Link, size_bytes: int) -> int:
     """Return how long a frame occupies the transmitter; below 1.1 GB, or the product passes 64 bits."""
     if link.byte_ns > 0:
@@ -152,13 +140,11 @@ def transmission_ns(link: Link, size_bytes: int) -> int:
     return size_bytes * BITS_NS // link.rate_bits_per_s
 
 
-@part
 def backlog_ns(sim: Sim, link: Link) -> int:
     """Return the time until the transmitter is free."""
     return max(0, link.free_ns - sim.now_ns)
 
 
-@part
 def occupy(sim: Sim, link: Link, size_bytes: int) -> int:
     """Put a frame on the wire; return when it arrives, or -1 if the queue has no room for it."""
     link.sent += 1
@@ -170,7 +156,6 @@ def occupy(sim: Sim, link: Link, size_bytes: int) -> int:
     return link.free_ns + link.latency_ns
 
 
-@part
 def carried_ns(sim: Sim, link: Link, size_bytes: int) -> int:
     """Return 1 if the parts of a ns that frames in a row take make a whole one with this frame's, else 0.
 
@@ -187,14 +172,12 @@ def carried_ns(sim: Sim, link: Link, size_bytes: int) -> int:
     return 1
 
 
-@part
 def reserve(sim: Sim, link: Link, size_bytes: int, duration_ns: int) -> None:
     """Let other traffic go first, for as long as it takes; it is carried but not counted as frames."""
     link.free_ns = max(sim.now_ns, link.free_ns) + duration_ns
     link.sent_bytes += size_bytes
 
 
-@part
 def next_lost(sim: Sim, link: Link, frames: int) -> int:
     """Let frames of a link go as far as to the first that is lost on its way; return its number, 0 if none is."""
     if link.until_lost == 0:
@@ -207,7 +190,6 @@ def next_lost(sim: Sim, link: Link, frames: int) -> int:
     return number
 
 
-@part
 def last_lost(sim: Sim, link: Link, frames: int) -> int:
     """Let frames of a link go; return the number of the last that is lost on its way, 0 if none is."""
     last = 0
@@ -218,7 +200,6 @@ def last_lost(sim: Sim, link: Link, frames: int) -> int:
     return last
 
 
-@part
 def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
     """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full, or on its way."""
     frame = packets(sim)[packet]
@@ -231,7 +212,6 @@ def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
         at(sim, arrival_ns, EventKind.DELIVERY, frame.entity, on_arrival, packet)
 
 
-@part
 def transmit_lossy(sim: Sim, link: Link, flow: Flow, packet: int, arrival_ns: int, on_arrival: int) -> None:
     """Let a packet arrive as far as its frames do; if all do, at ``arrival_ns``."""
     frame_bytes = flow.frame_bytes if flow.frame_bytes > 0 else FULL_FRAME_BYTES
@@ -247,7 +227,6 @@ def transmit_lossy(sim: Sim, link: Link, flow: Flow, packet: int, arrival_ns: in
         at(sim, arrival_ns + again_ns, EventKind.DELIVERY, packets(sim)[packet].entity, on_arrival, packet)
 
 
-@part
 def transmit_train(
     sim: Sim, link: Link, flow: Flow, packet: int, frames: int, arrival_ns: int, on_arrival: int
 ) -> None:

@@ -7,18 +7,9 @@ and no packet leaves the machine, so that no mechanism holds it or takes note of
 Simplification: what the system calls cost is part of what the programs' work costs.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import EventKind, Sim, at, event
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.packet import (
-    Port,
-    applications,
-    hand_back,
-    packets,
-    path,
-    ports,
-    receive,
-    send,
-)
+from vftsim.platform.io.packet import Port, applications, hand_back, packets, path, ports, receive, send
 
 loopback = path.kind("loopback")
 
@@ -42,7 +33,6 @@ def on_crossing(sim: Sim, packet_row: int, token: int) -> None:
     receive(sim, program, packet_row)
 
 
-@part
 def send_across(sim: Sim, packet: int) -> None:
     """Send a packet to the port of another program: over the network, or within the domain.
 

@@ -21,7 +21,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Failure, Fifo, Record, Sim, Table, at, event, fail, part
+from vftsim.kernel import EventKind, Failure, Fifo, Record, Sim, Table, at, event, fail
 from vftsim.platform.io.marks import ARRIVED
 from vftsim.platform.io.packet import drop, flows, mark, packet_list, packets, ports
 from vftsim.spec.base import Spec
@@ -106,21 +106,18 @@ nics = Table("nics", Nic, MOST_NICS)
 arrivals = Table("arrivals", Arrivals, beside=nics)
 
 
-@part
 def catch_up(sim: Sim, nic: Nic) -> None:
     """Admit or drop what has arrived by now, as the driver sees it."""
     admit_arrivals(sim, nic)
     note_losses(sim, nic)
 
 
-@part
 def note_losses(sim: Sim, nic: Nic) -> None:
     """Count the packets that found no descriptor."""
     while nic.unnoted.length > 0:
         drop(sim, packet_list.pop(sim, nic.unnoted), nic.drop_row)
 
 
-@part
 def admit_arrivals(sim: Sim, nic: Nic) -> None:
     """Admit what has arrived by now; losses are noted later, unless they are very many."""
     coming = arrivals(sim)[nic.row]
@@ -142,7 +139,6 @@ def admit_arrivals(sim: Sim, nic: Nic) -> None:
         note_losses(sim, nic)
 
 
-@part
 def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
     row = packets.new(sim)
     packet = packets(sim)[row]
@@ -158,7 +154,6 @@ def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
     return row
 
 
-@part
 def admit(sim: Sim, nic: Nic, packet: int, time_ns: int) -> None:
     """Give a packet that arrives at ``time_ns`` a descriptor; without one it is lost."""
     nic.admitted += 1
@@ -178,7 +173,6 @@ def admit(sim: Sim, nic: Nic, packet: int, time_ns: int) -> None:
     packet_list.push(sim, nic.packets, packet)
 
 
-@part
 def next_interrupt_ns(sim: Sim, nic: Nic) -> int:
     """Return when the interrupt comes for what waits and what is known to come, -1 if nothing does."""
     coming = arrivals(sim)[nic.row]
@@ -200,7 +194,6 @@ def next_interrupt_ns(sim: Sim, nic: Nic) -> int:
     return max(at_ns, sim.now_ns)
 
 
-@part
 def plan_look(sim: Sim, nic: Nic) -> None:
     """Plan to admit arrivals by itself, before those drawn beforehand run out."""
     coming = arrivals(sim)[nic.row]

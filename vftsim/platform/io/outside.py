@@ -3,7 +3,7 @@
 Where nothing else is on the way they go straight to the network interface (:mod:`.nic`), without an event each.
 """
 
-from vftsim.kernel import EventKind, Failure, Sim, Table, at, entry, event, fail, part
+from vftsim.kernel import EventKind, Failure, Sim, Table, at, entry, event, fail
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.nic import COMING, LOW, Arrivals, new_packet
 
@@ -25,7 +25,6 @@ def on_sent(sim: Sim, coming_row: int, token: int) -> None:
     plan(sim, coming_row)
 
 
-@part
 def plan(sim: Sim, coming_row: int) -> None:
     """Plan the next packet's departure."""
     coming = comings(sim)[coming_row]

@@ -5,7 +5,7 @@ path -> NIC -> network -> workload.  A packet carries where it comes from (``flo
 means to both ends (``stream``, ``message``); there is no switchboard.  Protection stands at the port.
 """
 
-from vftsim.kernel import Chain, Record, Sim, Sort, Table, fail, part
+from vftsim.kernel import Chain, Record, Sim, Sort, Table, fail
 from vftsim.platform.io.marks import DISCARDED, DROPPED, FULL, MOST_MARKS, RETURNED, mark_logs
 
 
@@ -252,7 +252,6 @@ def discarded(sim: Sim, flow: Flow, packet: int) -> None:
     """Take note of a packet that ends unseen and is no loss: a copy not needed, or output of a dead machine."""
 
 
-@part
 def mark(sim: Sim, packet: int, boundary: int, place: int, time_ns: int, spent_ns: int) -> None:
     """Write that a packet passes a boundary, if anybody traces the run."""
     log = mark_logs(sim)[1]
@@ -279,7 +278,6 @@ def mark(sim: Sim, packet: int, boundary: int, place: int, time_ns: int, spent_n
         sim.wants_input = True
 
 
-@part
 def copy(sim: Sim, packet: int) -> int:
     """Return a copy of a packet; 0 and a named failure of the run if there are too many packets."""
     row = packets.new(sim)
@@ -299,7 +297,6 @@ def copy(sim: Sim, packet: int) -> int:
     return row
 
 
-@part
 def discard(sim: Sim, packet: int) -> None:
     """End a packet that nobody misses, and free it."""
     mark(sim, packet, DISCARDED, 0, sim.now_ns, 0)
@@ -307,7 +304,6 @@ def discard(sim: Sim, packet: int) -> None:
     packets.free(sim, packet)
 
 
-@part
 def hand_back(sim: Sim, packet: int) -> None:
     """Give a packet that has come out to its flow, which frees it.
 
@@ -324,7 +320,6 @@ def hand_back(sim: Sim, packet: int) -> None:
     delivered(sim, flow, packet)
 
 
-@part
 def drop(sim: Sim, packet: int, drop_row: int) -> None:
     """End a packet at a place of the table ``drops``, and free it."""
     mark(sim, packet, DROPPED, drop_row, sim.now_ns, 0)

@@ -9,7 +9,7 @@ Sizes (Xen, ``netif.h``): one 4 KiB page a direction, rounded down to a power of
 each way.  Left out: packets of several slots (media packets are far below one page).
 """
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table
 from vftsim.platform.io.packet import Port, applications, go_on, packet_list, packets, ports, send
 
 
@@ -37,7 +37,6 @@ rings = Table("rings", Ring, 16_384)
 ring_list = Chain(rings, "next_ring")
 
 
-@part
 def keep_slot(ring: Ring) -> bool:
     """Take a slot for a packet that comes later; False if none is free."""
     if ring.occupied >= ring.capacity:
@@ -46,7 +45,6 @@ def keep_slot(ring: Ring) -> bool:
     return True
 
 
-@part
 def wait_for_slot(sim: Sim, port: Port, packet: int, sender: int) -> None:
     """Keep a packet that was refused until its port's ring has a free slot: its application is then told to go on.
 
@@ -56,7 +54,6 @@ def wait_for_slot(sim: Sim, port: Port, packet: int, sender: int) -> None:
     packet_list.push(sim, rings(sim)[port.send_ring].waiting, packet)
 
 
-@part
 def give_back(sim: Sim, ring: Ring, slots: int) -> None:
     """Free the slots of finished packets and let as many that wait go on, in order."""
     # All of them before anybody is resumed, who finds the room there is.
@@ -64,7 +61,6 @@ def give_back(sim: Sim, ring: Ring, slots: int) -> None:
     serve_waiting(sim, ring)
 
 
-@part
 def serve_waiting(sim: Sim, ring: Ring) -> None:
     """Let those go on for whom there is a slot."""
     # Counted anew each time: whoever goes on may take several slots, or fall asleep here again.

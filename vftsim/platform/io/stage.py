@@ -14,7 +14,7 @@ Stages run as interrupt work on one vCPU (softirq, tasklet: not two at a time), 
 vCPU of the domain picks up.
 """
 
-from vftsim.kernel import EventKind, Fifo, Record, Sim, Sort, Table, at, entry, event, part
+from vftsim.kernel import EventKind, Fifo, Record, Sim, Sort, Table, at, entry, event
 from vftsim.platform.cpu.jobs import continue_with, raise_interrupt, submit
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.marks import DONE, TAKEN, mark_logs
@@ -85,7 +85,6 @@ def deliver(sim: Sim, stage: Stage, packet: int) -> None:
     """Pass on a packet on which the work has been done."""
 
 
-@part
 def put(sim: Sim, ring: Ring, packet: int) -> None:
     """Fill a slot that was kept; the consumer is notified if it asked for that."""
     packets(sim)[packet].ring = ring.row
@@ -99,7 +98,6 @@ def put(sim: Sim, ring: Ring, packet: int) -> None:
         kick(sim, stage)
 
 
-@part
 def push(sim: Sim, ring: Ring, packet: int) -> bool:
     """Take a slot and fill it; False if the ring is full."""
     if not keep_slot(ring):
@@ -108,7 +106,6 @@ def push(sim: Sim, ring: Ring, packet: int) -> bool:
     return True
 
 
-@part
 def kick(sim: Sim, stage: Stage) -> None:
     """Start batches as long as there are packets and room for one more batch."""
     if stage.is_masked:
@@ -126,7 +123,6 @@ def kick(sim: Sim, stage: Stage) -> None:
         begin(sim, stage, row, stage.event_ns, False)
 
 
-@part
 def take(sim: Sim, stage: Stage, into: Fifo) -> None:
     """Take up to a budget of packets, oldest first; their slots stay taken."""
     if stage.nic != 0:
@@ -141,14 +137,12 @@ def take(sim: Sim, stage: Stage, into: Fifo) -> None:
         take_in_turn(sim, stage, into)
 
 
-@part
 def move(sim: Sim, source: Fifo, into: Fifo, most: int) -> None:
     """Move packets from the front of one list to the end of another."""
     for _ in range(min(most, source.length)):
         packet_list.push(sim, into, packet_list.pop(sim, source))
 
 
-@part
 def take_in_turn(sim: Sim, stage: Stage, into: Fifo) -> None:
     """Take one packet of each ring in turn, as a back-end serves its guests; the next batch begins at the next ring."""
     while into.length < stage.budget and stage.waiting > 0:
@@ -161,7 +155,6 @@ def take_in_turn(sim: Sim, stage: Stage, into: Fifo) -> None:
             stage.waiting -= 1
 
 
-@part
 def begin(sim: Sim, stage: Stage, row: int, event_ns: int, is_continued: bool) -> None:
     """Start the work on a batch that has been taken."""
     batch = batches(sim)[row]
@@ -183,7 +176,6 @@ def begin(sim: Sim, stage: Stage, row: int, event_ns: int, is_continued: bool) -
         submit(sim, domain, demand_ns, on_batch_done, row, 0)
 
 
-@part
 def price_all(sim: Sim, stage: Stage, batch: Batch) -> int:
     """Keep the packets of a batch that go on; return what the batch costs."""
     demand_ns = 0
@@ -198,7 +190,6 @@ def price_all(sim: Sim, stage: Stage, batch: Batch) -> int:
     return demand_ns
 
 
-@part
 def mark_batch(sim: Sim, batch: Batch, boundary: int, spent_ns: int) -> None:
     """Write that every packet of a batch passes a boundary."""
     for packet in packet_list.rows(sim, batch.packets):
@@ -230,7 +221,6 @@ def on_batch_done(sim: Sim, batch_row: int, argument: int) -> None:
         arm(sim, stage)
 
 
-@part
 def release(sim: Sim, stage: Stage, batch: Batch) -> None:
     """Free the slots of a finished batch."""
     if stage.nic != 0:
@@ -245,7 +235,6 @@ def release(sim: Sim, stage: Stage, batch: Batch) -> None:
             give_back(sim, rings(sim)[packets(sim)[packet].ring], 1)
 
 
-@part
 def arm(sim: Sim, stage: Stage) -> None:
     """Ask for an event when a packet comes."""
     if stage.nic == 0:
@@ -257,7 +246,6 @@ def arm(sim: Sim, stage: Stage) -> None:
         plan_interrupt(sim, nic, next_interrupt_ns(sim, nic))
 
 
-@part
 def plan_interrupt(sim: Sim, nic: Nic, time_ns: int) -> None:
     """Plan the interrupt for the packets that wait or are known to come; none below 0."""
     if time_ns >= 0:
@@ -278,7 +266,6 @@ def on_interrupt(sim: Sim, nic: Nic, token: int) -> None:
     kick(sim, stages(sim)[nic.stage])
 
 
-@part
 def take_in(sim: Sim, nic: Nic, packet: int) -> None:
     """Take in a packet that a network delivers now."""
     catch_up(sim, nic)

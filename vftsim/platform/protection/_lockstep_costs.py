@@ -5,7 +5,7 @@ CPU time, exits, context switches, batches sent) add up and are paid as interrup
 ``settling`` at the latest, so that a guest without packets pays too.
 """
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters
@@ -78,7 +78,6 @@ def counts(engine: Engine, guard: int) -> dict[str, int]:
     return {f"logged_{name}": int(getattr(recording, name)) for name in COUNTS} if recording.is_counted else {}
 
 
-@part
 def start(sim: Sim, guard: Guard, run_ns: int, recording: Recording = BESIDE) -> None:
     """Count from now on; the guest has used ``run_ns`` of CPU time."""
     recording.due_ns = 0
@@ -87,7 +86,6 @@ def start(sim: Sim, guard: Guard, run_ns: int, recording: Recording = BESIDE) ->
     recording.run_seen_ns = run_ns
 
 
-@part
 def count_exits(sim: Sim, guard: Guard, recording: Recording) -> None:
     """Add the price of exits and switches since the last look."""
     fresh = guard.exits - recording.exits_seen
@@ -101,7 +99,6 @@ def count_exits(sim: Sim, guard: Guard, recording: Recording) -> None:
     recording.due_ns += fresh * recording.switch_ns
 
 
-@part
 def fresh_clock_reads(recording: Recording, run_ns: int) -> int:
     """Return how many clock reads came with the CPU time since the last look."""
     recording.clock_credit += (run_ns - recording.run_seen_ns) * recording.clock_reads_a_ns
@@ -111,7 +108,6 @@ def fresh_clock_reads(recording: Recording, run_ns: int) -> int:
     return reads
 
 
-@part
 def take_due_ns(recording: Recording) -> int:
     """Return what is due, which is paid now."""
     due_ns = recording.due_ns

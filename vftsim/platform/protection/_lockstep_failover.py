@@ -1,6 +1,6 @@
 """How a lockstep secondary goes live when its primary fails; see :mod:`vftsim.platform.protection.lockstep`."""
 
-from vftsim.kernel import BESIDE, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event
 from vftsim.platform.protection import account, audit, commit, log_writer, machine, reprotection, rollback
 from vftsim.platform.protection._lockstep_pair import ENTITY, new_plan, truncate, unprotect
 from vftsim.platform.protection._lockstep_records import (
@@ -27,7 +27,6 @@ from vftsim.platform.protection.storage import locked_ns
 # Instants, announced beforehand, after which no entry of a primary gets through to its secondary
 
 
-@part
 def add_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool, vlockstep: Lockstep = BESIDE) -> None:
     """Let entries be lost that would leave, or arrive, after ``time_ns``."""
     row = limits.new(sim, time_ns=time_ns, is_arrival=is_arrival)
@@ -35,7 +34,6 @@ def add_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool, vlockstep:
     vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
-@part
 def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool, vlockstep: Lockstep = BESIDE) -> None:
     """Take one such limit away, if there is one."""
     row = vlockstep.limits.first
@@ -47,7 +45,6 @@ def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool, vlockst
         vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
-@part
 def least_limit_ns(sim: Sim, guard: Guard, vlockstep: Lockstep) -> int:
     """Return the instant after which nothing may leave that is written now, or it is lost."""
     least_ns = foreseen_limit_ns(sim, guard)
@@ -93,7 +90,6 @@ def crash_primary(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     fail_over(sim, guard, vlockstep, limit_ns, declared_ns)
 
 
-@part
 def can_take_over(sim: Sim, vlockstep: Lockstep) -> bool:
     """Tell whether there is a secondary that takes over if the primary fails now.
 
@@ -104,7 +100,6 @@ def can_take_over(sim: Sim, vlockstep: Lockstep) -> bool:
     return vlockstep.is_fenced or vlockstep.state != BROKEN or sim.now_ns < vlockstep.loss_declared_ns
 
 
-@part
 def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declared_ns: int) -> None:
     """Plan the secondary's going live; it has what left the primary by ``limit_ns``."""
     pair = pairs(sim)[vlockstep.pair]

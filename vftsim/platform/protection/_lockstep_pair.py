@@ -3,7 +3,7 @@
 See :mod:`vftsim.platform.protection.lockstep` for the mechanism as a whole.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains, vcpus, work_done
@@ -43,7 +43,6 @@ ENTITY = 3
 BUFFER_FULL = word("log_buffer_full")
 
 
-@part
 def is_logging(vlockstep: Lockstep) -> bool:
     """Tell whether the guest is recorded."""
     return vlockstep.state in (PROTECTED, BROKEN)
@@ -75,7 +74,6 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int, vlockstep: Lockstep = BES
     return cost_ns
 
 
-@part
 def note_recording(sim: Sim, guard: Guard, log: Log, cost_ns: int) -> None:
     """Take note of CPU time of the guest that goes into recording, which the secondary does not spend."""
     log.recording_ns += jobs.on_pcpu_ns(domains(sim)[guard.domain], cost_ns)
@@ -127,7 +125,6 @@ def log_output(sim: Sim, guard: Guard, packet: int, vlockstep: Lockstep = BESIDE
         release(sim, packet)
 
 
-@part
 def hold_logged(sim: Sim, guard: Guard, vlockstep: Lockstep, packet: int) -> None:
     """Hold an output until its entry is acknowledged; the new primary sends one whose entry dies with the old one."""
     # Asked before the entry is written, which may cut the pair or stop the guest.
@@ -145,7 +142,6 @@ def hold_logged(sim: Sim, guard: Guard, vlockstep: Lockstep, packet: int) -> Non
         commit.hold(sim, pair, packet, pair.log.last_depart_ns, arrival_ns, ack_ns)
 
 
-@part
 def count_output(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording = BESIDE) -> None:
     """Count an output, whose price the program has paid."""
     recording.outputs += 1
@@ -153,7 +149,6 @@ def count_output(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recordi
         note_recording(sim, guard, pairs(sim)[vlockstep.pair].log, vlockstep.output_cost_ns)
 
 
-@part
 def write(sim: Sim, guard: Guard, vlockstep: Lockstep, size_bytes: int) -> bool:
     """Write an entry; False if it is the first that dies with the primary."""
     # On entry the guest is logged.  On exit it may stand still (its buffer is full), or be truncated (False): callers
@@ -178,7 +173,6 @@ def write(sim: Sim, guard: Guard, vlockstep: Lockstep, size_bytes: int) -> bool:
     return True
 
 
-@part
 def count_batch(sim: Sim, guard: Guard) -> None:
     """Count a batch that begins with the entry to be written: nothing is under way that it could join."""
     if channels(sim)[guard.row].free_ns <= sim.now_ns:
@@ -187,20 +181,17 @@ def count_batch(sim: Sim, guard: Guard) -> None:
         recording.due_ns += recording.batch_ns
 
 
-@part
 def overflow_ns(sim: Sim, guard: Guard, vlockstep: Lockstep) -> int:
     """Return how long the primary's log buffer needs until what is in it fits."""
     return channels(sim)[guard.row].free_ns - sim.now_ns - vlockstep.buffer_ns
 
 
-@part
 def stop_for_buffer(sim: Sim, guard: Guard) -> None:
     """Stop the guest: its log buffer is full."""
     count(sim, guard, BUFFER_FULL, 1)
     machine.stop(sim, guard, machine.LOG_BUFFER)
 
 
-@part
 def new_plan(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> int:
     """Return the row of a plan for the present pair that leads to ``state``."""
     row = plans.new(sim, guard=guard.row)
@@ -212,7 +203,6 @@ def new_plan(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> int:
     return row
 
 
-@part
 def plan_recheck(sim: Sim, guard: Guard, vlockstep: Lockstep, after_ns: int) -> None:
     """Plan another look at the log buffer of this pair."""
     row = new_plan(sim, guard, vlockstep, PROTECTED)
@@ -229,7 +219,6 @@ def on_drained(sim: Sim, plan_row: int, token: int) -> None:
     plans.free(sim, plan_row)
 
 
-@part
 def resume_with_room(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     """Let the guest run if its log buffer has room, else look again later."""
     over_ns = overflow_ns(sim, guard, vlockstep)
@@ -248,7 +237,6 @@ def sync(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
         log_writer.advance(sim, pairs(sim)[vlockstep.pair])
 
 
-@part
 def start_settling(sim: Sim, guard: Guard, recording: Recording = BESIDE) -> None:
     """Have what is counted paid for, if it is."""
     if not recording.is_counted:
@@ -275,7 +263,6 @@ def on_settling(sim: Sim, guard: Guard, token: int, vlockstep: Lockstep = BESIDE
         charge_due(sim, guard, vlockstep, recording)
 
 
-@part
 def log_clock_reads(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording) -> None:
     """Log the clock reads of the guest's computation since the last time."""
     reads = costs.fresh_clock_reads(recording, machine.run_ns(sim, guard))
@@ -286,7 +273,6 @@ def log_clock_reads(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Reco
         recording.due_ns += reads * recording.clock_read_ns
 
 
-@part
 def charge_due(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording) -> None:
     """Let the guest pay what is due."""
     pair = pairs(sim)[vlockstep.pair]
@@ -305,7 +291,6 @@ def on_charged(sim: Sim, guard_row: int, argument: int) -> None:
     """What was due is paid; nothing follows."""
 
 
-@part
 def new_pair(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     """Begin a pair with a secondary that is in step; what the pair before still holds leaves when acknowledged."""
     # Acknowledgements of the pair before may be on their way; the last of them disposes of it.
@@ -323,7 +308,6 @@ def new_pair(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     start_pair(sim, vlockstep, pair)
 
 
-@part
 def start_pair(sim: Sim, vlockstep: Lockstep, pair: Pair) -> None:
     """Give a pair its parameters, and begin."""
     set_train(pair.log.timer, vlockstep.timer)
@@ -348,7 +332,6 @@ def pace_secondary(sim: Sim, guard: Guard, speed: float, vlockstep: Lockstep = B
     replay.set_pace(sim, pair.secondary, vlockstep.factor / speed, entry_ns, kibibyte_ns)
 
 
-@part
 def set_train(train: Train, like: Train) -> None:
     train.period_ns = like.period_ns
     train.size_bytes = like.size_bytes
@@ -378,7 +361,6 @@ def protect(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     note(sim, guard, account.NOW_PROTECTED)
 
 
-@part
 def unprotect(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> None:
     """Continue without a secondary."""
     # The state first: a guest that runs again may send at once, and nothing holds that any more.
@@ -388,7 +370,6 @@ def unprotect(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> None:
     machine.resume(sim, guard, machine.LOG_BUFFER)
 
 
-@part
 def truncate(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     """End the guest as far as the secondary can reproduce it."""
     # The state first: stopping asks the mechanism to write its log up to now (sync), and this one is over.

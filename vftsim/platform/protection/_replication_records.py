@@ -1,6 +1,6 @@
 """The records of mechanisms that send states of a guest to a backup, and what such a mechanism implements."""
 
-from vftsim.kernel import Fifo, Record, Sim, Table, part
+from vftsim.kernel import Fifo, Record, Sim, Table
 from vftsim.platform.protection.guard import Guard, guards, protection
 
 UNPROTECTED, PROTECTED, BROKEN, FAILING_OVER, SPLIT = 1, 2, 3, 4, 5
@@ -56,7 +56,6 @@ class Replication(Record):
 replications = Table("replications", Replication, beside=guards)
 
 
-@part
 def can_take_over(replication: Replication) -> bool:
     """Tell whether there is a backup that takes over if the primary fails now."""
     return replication.state in (PROTECTED, BROKEN) and not replication.is_backup_dead and not replication.is_split

@@ -6,7 +6,7 @@ their own.
 
 from zlib import crc32
 
-from vftsim.kernel import Chain, Engine, Record, Sim, Table, part
+from vftsim.kernel import Chain, Engine, Record, Sim, Table
 from vftsim.platform.protection.guard import Guard, guards
 
 
@@ -51,25 +51,21 @@ def word(text: str, unit: str = "") -> int:
     return number
 
 
-@part
 def note(sim: Sim, guard: Guard, event: int) -> None:
     """Put this instant on the timeline."""
     write(sim, guard, sim.now_ns, event)
 
 
-@part
 def note_at(sim: Sim, guard: Guard, time_ns: int, event: int) -> None:
     """Put an instant on the timeline at which the backup will do something, unless it dies before."""
     moment_list.push(sim, guard.foretold, write(sim, guard, time_ns, event))
 
 
-@part
 def write(sim: Sim, guard: Guard, time_ns: int, event: int) -> int:
     """Write an entry of the timeline; return its row."""
     return moments.new(sim, time_ns=time_ns, guard=guard.row, event=event)
 
 
-@part
 def take_back(sim: Sim, guard: Guard) -> None:
     """Take what is still to come from the timeline: the backup, which would have done it, is dead."""
     while guard.foretold.length > 0:
@@ -78,7 +74,6 @@ def take_back(sim: Sim, guard: Guard) -> None:
             moment.guard = 0
 
 
-@part
 def count(sim: Sim, guard: Guard, counter: int, amount: int) -> None:
     """Add to a counter; it exists from then on, if only as 0."""
     row = guard.tallies.first

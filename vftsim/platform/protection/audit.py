@@ -18,7 +18,7 @@ Limits: see ``docs/protection/promise.md``.
 
 import os
 
-from vftsim.kernel import Failure, Fifo, Record, Sim, Table, fail, part
+from vftsim.kernel import Failure, Fifo, Record, Sim, Table, fail
 from vftsim.platform.io.packet import Packet, packet_list, packets
 from vftsim.platform.protection.pair import NEVER_NS
 
@@ -128,19 +128,16 @@ messages = Table("messages", Message, 1 << 20, "make the channel faster, or lowe
 # What the guest does
 
 
-@part
 def take_in(sim: Sim, audit: Audit) -> None:
     """See an input that enters."""
     audit.fed_ns = sim.now_ns
 
 
-@part
 def owe(audit: Audit, size_bytes: int) -> None:
     """See that the backup needs so many bytes to know what the guest has done by now."""
     audit.owed_bytes += size_bytes
 
 
-@part
 def date_output(sim: Sim, audit: Audit, output: Packet) -> None:
     """Date an output that the guest issues: up to then the backup has to know the guest."""
     audit.issued += 1
@@ -148,7 +145,6 @@ def date_output(sim: Sim, audit: Audit, output: Packet) -> None:
     output.date_ns = max(audit.fed_ns, audit.marked_ns) if audit.follows else sim.now_ns
 
 
-@part
 def is_breach(sim: Sim, audit: Audit, date_ns: int, issue: int) -> bool:
     """Tell whether an output must not leave now: it is early, or another one overtakes it."""
     if audit.is_off:
@@ -158,7 +154,6 @@ def is_breach(sim: Sim, audit: Audit, date_ns: int, issue: int) -> bool:
     return date_ns > audit.known_ns or issue < audit.left
 
 
-@part
 def judge_output(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wrong: bool) -> None:
     """See an output that has left, as it must not if it is ``wrong``."""
     if audit.is_off:
@@ -171,7 +166,6 @@ def judge_output(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wr
         audit.left, audit.left_ns = issue, date_ns
 
 
-@part
 def lose_output(audit: Audit, issue: int, wrong: bool) -> None:
     """See an output lost after its release, to a full queue on its way out: as one lost in the network, it is gone.
 
@@ -181,7 +175,6 @@ def lose_output(audit: Audit, issue: int, wrong: bool) -> None:
         audit.left = issue
 
 
-@part
 def count_breach(sim: Sim, audit: Audit, flow: int, date_ns: int) -> None:
     """Count a breach, and keep the first."""
     if audit.breaches == 0:
@@ -197,7 +190,6 @@ def count_breach(sim: Sim, audit: Audit, flow: int, date_ns: int) -> None:
 # What the backup gets to know
 
 
-@part
 def begin(sim: Sim, audit: Audit) -> None:
     """Begin with a backup that is in step: from now on the promise is in force."""
     forget_messages(sim, audit)
@@ -212,14 +204,12 @@ def begin(sim: Sim, audit: Audit) -> None:
     audit.was_down = False
 
 
-@part
 def end(sim: Sim, audit: Audit) -> None:
     """Continue without a backup: nothing is promised."""
     forget_messages(sim, audit)
     audit.is_off = True
 
 
-@part
 def forget_messages(sim: Sim, audit: Audit) -> None:
     """Forget what is on its way."""
     for _ in range(audit.under_way):
@@ -228,26 +218,22 @@ def forget_messages(sim: Sim, audit: Audit) -> None:
     audit.is_single = False
 
 
-@part
 def mark(sim: Sim, audit: Audit) -> None:
     """Note what the next message brings: all that the guest has done by now."""
     audit.marked_ns = sim.now_ns
     audit.marked_issued = audit.issued
 
 
-@part
 def write(audit: Audit, disk_ns: int) -> None:
     """Note that with the next message come disk writes that take the backup's disk so long."""
     audit.marked_disk_ns = disk_ns
 
 
-@part
 def mark_released(audit: Audit) -> None:
     """Note that who gets the next message knows of all outputs that have left by now that they have."""
     audit.settled = audit.left
 
 
-@part
 def replace(sim: Sim, audit: Audit) -> None:
     """See a state taken: what the backup would have found out by itself it does not, for that state replaces it."""
     receive_arrived(sim, audit)
@@ -257,7 +243,6 @@ def replace(sim: Sim, audit: Audit) -> None:
     mark_released(audit)
 
 
-@part
 def drop_learned(sim: Sim, audit: Audit) -> None:
     """Drop what the backup would have found out by itself from what is under way."""
     audit.is_single = False
@@ -267,7 +252,6 @@ def drop_learned(sim: Sim, audit: Audit) -> None:
             requeue(sim, audit, row)
 
 
-@part
 def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, latency_ns: int) -> None:
     """See that message written: its last bit leaves at ``depart_ns`` and crosses in ``latency_ns``."""
     # Called in two places, which keeps the rare case out of this function's machine code: every log entry comes here.
@@ -291,7 +275,6 @@ def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, latency_ns: in
     fill(audit, newest, audit.marked_ns, depart_ns, depart_ns + latency_ns)
 
 
-@part
 def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, latency_ns: int) -> None:
     """See a message written while others are on their way, or the channel is lost, or nothing is promised."""
     if audit.is_off or audit.is_dead:
@@ -310,7 +293,6 @@ def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, latency
         enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + latency_ns)
 
 
-@part
 def resend_rest(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, latency_ns: int) -> None:
     """See that the rest of the message written last, as it stood at ``begin_ns``, now leaves by ``depart_ns``."""
     if audit.is_off or audit.is_dead:
@@ -324,7 +306,6 @@ def resend_rest(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, latency_n
         enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + latency_ns)
 
 
-@part
 def learn(sim: Sim, audit: Audit, time_ns: int) -> None:
     """Note that the backup will have found out at ``time_ns`` what the guest has done by now, without a message."""
     if audit.is_off or audit.is_dead:
@@ -339,7 +320,6 @@ def learn(sim: Sim, audit: Audit, time_ns: int) -> None:
 # What is on its way: a ring of rows, of which no more are taken than were ever under way at a time
 
 
-@part
 def enqueue(sim: Sim, audit: Audit, covers_ns: int, depart_ns: int, arrival_ns: int) -> None:
     """Put a message on its way; one that brings less and comes later says nothing more."""
     if arrival_ns < audit.last_ns:
@@ -352,7 +332,6 @@ def enqueue(sim: Sim, audit: Audit, covers_ns: int, depart_ns: int, arrival_ns: 
     audit.is_single = audit.under_way == 1 and not audit.is_down
 
 
-@part
 def fill(audit: Audit, newest: Message, covers_ns: int, depart_ns: int, arrival_ns: int) -> None:
     """Write a message of what is marked, which arrives last."""
     newest.covers_ns = covers_ns
@@ -365,7 +344,6 @@ def fill(audit: Audit, newest: Message, covers_ns: int, depart_ns: int, arrival_
     audit.last_ns = arrival_ns
 
 
-@part
 def take_row(sim: Sim, audit: Audit) -> int:
     """Return the row behind the newest message's, a new one if all are under way; it becomes the newest.
 
@@ -385,7 +363,6 @@ def take_row(sim: Sim, audit: Audit) -> int:
     return audit.newest
 
 
-@part
 def take_oldest(sim: Sim, audit: Audit) -> int:
     """Take the oldest message from the line; its row keeps what it holds until it is used again."""
     row = audit.oldest
@@ -395,7 +372,6 @@ def take_oldest(sim: Sim, audit: Audit) -> int:
     return row
 
 
-@part
 def requeue(sim: Sim, audit: Audit, row: int) -> None:
     """Put a message that was taken behind the newest one."""
     message = messages(sim)[row]
@@ -409,7 +385,6 @@ def requeue(sim: Sim, audit: Audit, row: int) -> None:
     newest.disk_ns = message.disk_ns
 
 
-@part
 def receive_arrived(sim: Sim, audit: Audit) -> None:
     """Take note of what has arrived by now; what a channel kept back that works again is sent once more."""
     if audit.is_single:
@@ -418,7 +393,6 @@ def receive_arrived(sim: Sim, audit: Audit) -> None:
         receive_line(sim, audit)
 
 
-@part
 def receive_newest(sim: Sim, audit: Audit) -> None:
     """Take note of the newest message if it has arrived by now."""
     if audit.under_way == 1 and audit.last_ns <= sim.now_ns:
@@ -427,7 +401,6 @@ def receive_newest(sim: Sim, audit: Audit) -> None:
         audit.next_ns = NEVER_NS
 
 
-@part
 def receive_line(sim: Sim, audit: Audit) -> None:
     """Take note of what has arrived by now, and of a channel that works again."""
     if audit.is_down and sim.now_ns >= audit.up_ns and not audit.is_dead:
@@ -446,7 +419,6 @@ def receive_line(sim: Sim, audit: Audit) -> None:
     audit.is_single = is_plain and audit.slots > 0 and audit.under_way <= 1
 
 
-@part
 def receive(audit: Audit, message: Message) -> None:
     """Let the backup know what a message brings."""
     audit.known_ns = max(audit.known_ns, message.covers_ns)
@@ -455,7 +427,6 @@ def receive(audit: Audit, message: Message) -> None:
         audit.disk_ns = max(audit.disk_ns, message.arrival_ns) + message.disk_ns
 
 
-@part
 def receive_outputs(audit: Audit, message: Message) -> None:
     """Let the backup know what a message says of outputs."""
     audit.known_issued = max(audit.known_issued, message.issued)
@@ -465,7 +436,6 @@ def receive_outputs(audit: Audit, message: Message) -> None:
 # What fails
 
 
-@part
 def claim(sim: Sim, audit: Audit, covers_ns: int) -> None:
     """See a primary at its end, and note what its backup continues from: what the guest had done by ``covers_ns``.
 
@@ -478,7 +448,6 @@ def claim(sim: Sim, audit: Audit, covers_ns: int) -> None:
         count_breach(sim, audit, 0, covers_ns)
 
 
-@part
 def receive_departed(sim: Sim, audit: Audit) -> None:
     """Let what has left the primary arrive, and lose the rest with it."""
     receive_arrived(sim, audit)
@@ -488,7 +457,6 @@ def receive_departed(sim: Sim, audit: Audit) -> None:
             receive(audit, message)
 
 
-@part
 def take_over(sim: Sim, audit: Audit, issued: Fifo) -> None:
     """See which outputs a backup issues that takes over from a primary that is at its end now."""
     if audit.is_off:
@@ -506,7 +474,6 @@ def take_over(sim: Sim, audit: Audit, issued: Fifo) -> None:
         count_breach(sim, audit, 0, audit.known_ns)
 
 
-@part
 def go_live(sim: Sim, audit: Audit) -> None:
     """See a backup go live in the place of its primary, with its disk as it has to be: nothing is promised any more."""
     if audit.is_off or sim.now_ns < audit.disk_ns:
@@ -514,14 +481,12 @@ def go_live(sim: Sim, audit: Audit) -> None:
     end(sim, audit)
 
 
-@part
 def live_beside(sim: Sim, audit: Audit) -> None:
     """See a backup decide to live beside its primary."""
     if audit.is_fenced and not audit.is_off:
         count_breach(sim, audit, 0, audit.known_ns)
 
 
-@part
 def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
     """See the channel cut, for a time or :data:`FOR_GOOD`: what has not arrived does not."""
     receive_arrived(sim, audit)
@@ -544,14 +509,12 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
             audit.unsent_ns = max(0, message.depart_ns - sim.now_ns)
 
 
-@part
 def change_channel(sim: Sim, audit: Audit, latency_ns: int) -> None:
     """See that from now on a message crosses in ``latency_ns``."""
     receive_arrived(sim, audit)
     audit.latency_ns = latency_ns
 
 
-@part
 def lose_backup(sim: Sim, audit: Audit) -> None:
     """See the backup die: nothing arrives any more."""
     receive_arrived(sim, audit)

@@ -24,7 +24,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import Engine, Record, Sim, Table
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS, Link, backlog_ns, links, occupy, reserve
 from vftsim.platform.io.link import transmission_ns as link_transmission_ns
@@ -177,7 +177,6 @@ def install(
     channel.ack_ns = channel.own_ack_ns = latency_ns + ack_bytes * BITS_NS // rate
 
 
-@part
 def change(channel: Channel, rate_bits_per_s: int, latency_ns: int) -> None:
     """Give the channel another rate and latency; nothing overtakes what was written before, or its acknowledgement."""
     # Only the transmission of an acknowledgement scales with the rate.
@@ -194,7 +193,6 @@ def change(channel: Channel, rate_bits_per_s: int, latency_ns: int) -> None:
     channel.free_ns += max(0, ahead_ns)
 
 
-@part
 def lossy_rate(channel: Channel, share: float, delay_ns: int, lossless_share: float, window_bits: float) -> int:
     """Return the rate of a disturbed channel in bit/s, at least 1.
 
@@ -208,7 +206,6 @@ def lossy_rate(channel: Channel, share: float, delay_ns: int, lossless_share: fl
     return max(1, int(rate))
 
 
-@part
 def left_by_ns(channel: Channel, arrival_ns: int) -> int:
     """Return the last instant from which what leaves then has arrived by ``arrival_ns``."""
     left_ns = arrival_ns - channel.latency_ns
@@ -218,7 +215,6 @@ def left_by_ns(channel: Channel, arrival_ns: int) -> int:
     return min(channel.changed_ns, arrival_ns - channel.before_ns)
 
 
-@part
 def lost_from_ns(channel: Channel, limit_ns: int) -> int:
     """Return an instant before which nothing was written that left after ``limit_ns``."""
     if channel.idle_ns <= limit_ns:
@@ -227,13 +223,11 @@ def lost_from_ns(channel: Channel, limit_ns: int) -> int:
     return channel.idle_before_ns if channel.idle_before_ns <= limit_ns else 0
 
 
-@part
 def transmission_ns(channel: Channel, size_bytes: int) -> int:
     """Return the time that entries need on the wire, whatever their size."""
     return product_quotient(size_bytes, BITS_NS, channel.rate_bits_per_s)
 
 
-@part
 def note_idle(sim: Sim, channel: Channel) -> None:
     """Note that everything before what is written now is gone, if it is."""
     if channel.free_ns <= sim.now_ns and sim.now_ns - channel.idle_ns >= channel.latency_ns:
@@ -241,7 +235,6 @@ def note_idle(sim: Sim, channel: Channel) -> None:
         channel.idle_ns = sim.now_ns
 
 
-@part
 def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
     """Write an entry; return when its last bit leaves the primary."""
     channel.sent_bytes += size_bytes
@@ -254,7 +247,6 @@ def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
     return channel.free_ns
 
 
-@part
 def push_shared(sim: Sim, channel: Channel, link: Link, size_bytes: int) -> int:
     """Write an entry onto a shared transmitter; return when its last bit leaves."""
     arrival_ns = occupy(sim, link, size_bytes)
@@ -265,7 +257,6 @@ def push_shared(sim: Sim, channel: Channel, link: Link, size_bytes: int) -> int:
     return max(channel.free_ns, arrival_ns - link.latency_ns)
 
 
-@part
 def put_piece(sim: Sim, channel: Channel, rest_bytes: int) -> int:
     """Queue the next piece of what a shared transmitter has to carry; return its size, 0 if there is no room now.
 
@@ -277,7 +268,6 @@ def put_piece(sim: Sim, channel: Channel, rest_bytes: int) -> int:
     return size_bytes
 
 
-@part
 def queue_piece(sim: Sim, link_row: int, rest_bytes: int) -> int:
     """Queue a piece on a link that others use; return its size, 0 if there is no room now."""
     link = links(sim)[link_row]
@@ -296,13 +286,11 @@ def queue_piece(sim: Sim, link_row: int, rest_bytes: int) -> int:
     return size_bytes
 
 
-@part
 def next_piece_ns(sim: Sim, link_row: int, size_bytes: int) -> int:
     """Return when a piece that was just queued has left; of 0 bytes: when there is room for a frame again."""
     return links(sim)[link_row].free_ns if size_bytes > 0 else shared_links(sim)[link_row].claimed_ns
 
 
-@part
 def claim_room(sim: Sim, link_row: int, frame_ns: int) -> None:
     """Work out when to look for room for a frame: when there is some, one behind the other where several wait.
 
@@ -316,7 +304,6 @@ def claim_room(sim: Sim, link_row: int, frame_ns: int) -> None:
     shared_link.claimed_ns = time_ns
 
 
-@part
 def push_train(sim: Sim, channel: Channel, first_ns: int, last_ns: int, count: int, size_bytes: int) -> int:
     """Write ``count`` evenly spaced entries of the past; return when the last one leaves."""
     # Frames of others have left meanwhile: entries of the past cannot be put among them, and go now, as one.
@@ -331,7 +318,6 @@ def push_train(sim: Sim, channel: Channel, first_ns: int, last_ns: int, count: i
     return free_ns
 
 
-@part
 def hold_until(channel: Channel, time_ns: int) -> None:
     """Take nothing more before ``time_ns``: the receiver's buffer is full."""
     channel.free_ns = max(channel.free_ns, time_ns)

@@ -33,7 +33,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
@@ -314,7 +314,6 @@ def on_request(sim: Sim, guard: Guard, token: int, ckpt: Checkpoint = BESIDE) ->
         plan_suspend(sim, guard, ckpt)
 
 
-@part
 def request_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
     """Interrupt the vCPUs that wait for a pCPU; a guest that stands still has none that must."""
     domain = domains(sim)[guard.domain]
@@ -342,7 +341,6 @@ def on_request_handled(sim: Sim, guard_row: int, argument: int) -> None:
         plan_suspend(sim, guards(sim)[guard_row], ckpt)
 
 
-@part
 def plan_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
     """Let the guest, which runs, come to a halt."""
     replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.request_ns, on_suspend)
@@ -355,7 +353,6 @@ def on_suspend(sim: Sim, guard_row: int, token: int) -> None:
         suspend(sim, guards(sim)[guard_row])
 
 
-@part
 def suspend(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
     """End the epoch: state and barrier belong to the same instant, in which nothing runs."""
     machine.stop(sim, guard, machine.STATE)
@@ -375,7 +372,6 @@ def suspend(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
     replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.pause_ns, on_copied)
 
 
-@part
 def adapt(ckpt: Checkpoint) -> None:
     """Set the interval by the pause that has begun and the outputs of the epoch that it ends."""
     wanted_ns = ckpt.pause_ns / ckpt.most_overhead if ckpt.held > 0 else ckpt.interval_ns * ckpt.growth
@@ -407,7 +403,6 @@ def commit(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
         replication.step = machine.call_after(sim, guard, rest_ns(sim, guard), on_request)
 
 
-@part
 def rest_ns(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> int:
     """Return the time from an acknowledgement to the next request to suspend."""
     due_ns = ckpt.suspended_ns + ckpt.interval_ns

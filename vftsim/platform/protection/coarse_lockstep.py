@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vftsim.errors import UsageError
-from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
@@ -193,7 +193,6 @@ def on_run_over(sim: Sim, guard: Guard, token: int) -> None:
     start_checkpoint(sim, guard)
 
 
-@part
 def start_checkpoint(sim: Sim, guard: Guard) -> None:
     """Stop both replicas and make the secondary equal to the primary."""
     machine.stop(sim, guard, machine.STATE)
@@ -234,7 +233,6 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
         plan_comparison(sim, guard, coarse_locksteps(sim)[guard.row], output_buffers(sim)[guard.row].fresh.last)
 
 
-@part
 def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) -> None:
     """Work out when an output has been compared; outputs leave in the order in which they were issued."""
     output = compared(sim)[row]
@@ -256,7 +254,6 @@ def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) ->
     at(sim, output.due_ns, EventKind.CHANNEL, _ENTITY, on_compared, guard.row)
 
 
-@part
 def catch_up(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
     """The secondary has done what the primary has."""
     coarse.late_ns = 0
@@ -264,7 +261,6 @@ def catch_up(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
     coarse.ran_ns = machine.run_ns(sim, guard)
 
 
-@part
 def lateness_ns(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> int:
     """Return how far the secondary is behind with what the primary has done by now.
 
@@ -299,7 +295,6 @@ def on_compared(sim: Sim, guard_row: int, token: int) -> None:
         output_buffer.release_first(sim, buffer)
 
 
-@part
 def is_equal(sim: Sim, output: Compared) -> bool:
     """Tell whether both replicas have produced an output."""
     return not output.is_missing and output.due_ns <= sim.now_ns

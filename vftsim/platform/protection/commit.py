@@ -13,7 +13,7 @@ The auditor asks the secondary itself which entries it holds at the instant of a
 look at how that instant was computed.
 """
 
-from vftsim.kernel import EventKind, Failure, Fifo, Sim, at, event, fail, part
+from vftsim.kernel import EventKind, Failure, Fifo, Sim, at, event, fail
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import replay
 from vftsim.platform.protection.guard import guards, release
@@ -26,7 +26,6 @@ OUT_OF_ORDER = Failure("an output leaves after one that was issued later")
 UNDERIVABLE = Failure("an output was seen whose log entry died with the primary: output commit is broken")
 
 
-@part
 def start(sim: Sim, pair: Pair) -> None:
     """Begin with no outputs."""
     pair.outputs.first = 0
@@ -42,7 +41,6 @@ def start(sim: Sim, pair: Pair) -> None:
     pair.is_over = False
 
 
-@part
 def hold(sim: Sim, pair: Pair, packet: int, depart_ns: int, arrival_ns: int, ack_ns: int) -> None:
     """Keep an output until its acknowledgement arrives at ``ack_ns``."""
     # Those whose release the secondary can be sure of once this entry has arrived are forgotten.
@@ -51,7 +49,6 @@ def hold(sim: Sim, pair: Pair, packet: int, depart_ns: int, arrival_ns: int, ack
     expect(sim, pair, hold_unsent(sim, pair, packet), depart_ns, arrival_ns, ack_ns)
 
 
-@part
 def hold_unsent(sim: Sim, pair: Pair, packet: int) -> int:
     """Keep an output whose log entry cannot be sent at present; return its row."""
     pair.issued += 1
@@ -71,13 +68,11 @@ def hold_unsent(sim: Sim, pair: Pair, packet: int) -> int:
     return row
 
 
-@part
 def is_certain(output: Output, sent_ns: int) -> bool:
     """Tell whether who receives an entry sent at ``sent_ns`` can be sure that the output has left."""
     return output.released and output.ack_ns < sent_ns
 
 
-@part
 def forget_first(sim: Sim, pair: Pair) -> None:
     """Forget the oldest output with its packet."""
     row = output_list.pop(sim, pair.outputs)
@@ -87,7 +82,6 @@ def forget_first(sim: Sim, pair: Pair) -> None:
     outputs.free(sim, row)
 
 
-@part
 def expect(sim: Sim, pair: Pair, row: int, depart_ns: int, arrival_ns: int, ack_ns: int) -> None:
     """Plan the release of an output."""
     output = outputs(sim)[row]
@@ -109,7 +103,6 @@ def on_acknowledged(sim: Sim, output: Output, token: int) -> None:
             dispose(sim, pair)
 
 
-@part
 def release_output(sim: Sim, pair: Pair, output: Output) -> None:
     """Release an output under the auditor's eyes, and keep a copy."""
     output.alarm = 0
@@ -130,7 +123,6 @@ def release_output(sim: Sim, pair: Pair, output: Output) -> None:
     release(sim, leaving)
 
 
-@part
 def held(sim: Sim, pair: Pair) -> int:
     """Count the outputs that were issued and not released."""
     count = 0
@@ -140,7 +132,6 @@ def held(sim: Sim, pair: Pair) -> int:
     return count
 
 
-@part
 def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
     """Stop outputs whose acknowledgement will not come; those on the wire do if ``acks_survive``."""
     # On exit who waits without an alarm waits for the channel (resend()), or for a primary that continues alone.
@@ -155,7 +146,6 @@ def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
     replay.drop_in_flight(sim, pair.secondary)
 
 
-@part
 def resend(sim: Sim, pair: Pair, depart_ns: int, arrival_ns: int, ack_ns: int) -> None:
     """Expect the acknowledgement of everything still held: the channel works again."""
     for row in output_list.rows(sim, pair.outputs):
@@ -165,7 +155,6 @@ def resend(sim: Sim, pair: Pair, depart_ns: int, arrival_ns: int, ack_ns: int) -
             expect(sim, pair, row, depart_ns, arrival_ns, ack_ns)
 
 
-@part
 def release_all(sim: Sim, pair: Pair) -> int:
     """Release everything that is held: the primary continues alone; return how many."""
     # Before the first leaves: the auditor has no backup to ask any more.
@@ -180,7 +169,6 @@ def release_all(sim: Sim, pair: Pair) -> int:
     return count
 
 
-@part
 def is_uncertain(output: Output, limit_ns: int, last_sent_ns: int) -> bool:
     """Tell whether a secondary issues an output when it goes live.
 
@@ -190,7 +178,6 @@ def is_uncertain(output: Output, limit_ns: int, last_sent_ns: int) -> bool:
     return output.depart_ns <= limit_ns and not is_certain(output, last_sent_ns)
 
 
-@part
 def copy_uncertain(sim: Sim, pair: Pair, limit_ns: int, last_sent_ns: int, copies: Fifo) -> None:
     """Put copies of what a secondary issues when it goes live into a list of packets."""
     for row in output_list.rows(sim, pair.outputs):
@@ -199,7 +186,6 @@ def copy_uncertain(sim: Sim, pair: Pair, limit_ns: int, last_sent_ns: int, copie
             packet_list.push(sim, copies, copy(sim, output.packet))
 
 
-@part
 def take_over(sim: Sim, pair: Pair, limit_ns: int, last_sent_ns: int, issued: Fifo) -> int:
     """Stop all releases by the primary; put what the secondary issues into a list of packets.
 
@@ -220,7 +206,6 @@ def take_over(sim: Sim, pair: Pair, limit_ns: int, last_sent_ns: int, issued: Fi
     return again
 
 
-@part
 def dispose(sim: Sim, pair: Pair) -> None:
     """Give a pair back that is over and has nothing to wait for."""
     while pair.outputs.length > 0:

@@ -14,7 +14,7 @@ says so.
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import BESIDE, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Record, Sim, Table
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.spec.base import Spec
 from vftsim.spec.units import PeriodNs, PositiveDurationNs, S
@@ -58,13 +58,11 @@ class Detector(Record):
 detectors = Table("detectors", Detector, beside=guards)
 
 
-@part
 def last_heard_ns(time_ns: int, period_ns: int, delay_ns: int) -> int:
     """Return when the last signal of a grid was heard, ``delay_ns`` after it was sent, by ``time_ns``."""
     return max(0, (time_ns - delay_ns) // period_ns * period_ns + delay_ns)
 
 
-@part
 def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool, detector: Detector = BESIDE) -> int:
     """Return when the survivor of a host crash at ``crash_ns`` declares it: heartbeats and log stop."""
     # What was sent before the crash still arrives; only sending stops.
@@ -72,13 +70,11 @@ def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool,
     return min(beat_ns + detector.heartbeat_timeout_ns, log_silence_ns(detector, crash_ns, by_secondary, 0))
 
 
-@part
 def loss_declared_ns(sim: Sim, guard: Guard, loss_ns: int, by_secondary: bool, detector: Detector = BESIDE) -> int:
     """Return when one side declares a channel cut at ``loss_ns``: the log stops, heartbeats continue."""
     return log_silence_ns(detector, loss_ns, by_secondary, detector.entry_ns if by_secondary else detector.ack_ns)
 
 
-@part
 def log_silence_ns(detector: Detector, time_ns: int, by_secondary: bool, delay_ns: int) -> int:
     """Return when the log has been silent for too long, if the last signal is one heard by ``time_ns``."""
     heard_ns = last_heard_ns(time_ns, detector.log_period_ns, delay_ns)

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Record, Sim, Table, entry, event, part
+from vftsim.kernel import Engine, Record, Sim, Table, entry, event
 from vftsim.platform.io.disk import disk_list, disks, reached
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
@@ -93,13 +93,11 @@ def shares_card(sim: Sim, guard_row: int, _: int) -> int:
     return 1 if is_on_own_card(sim, guards(sim)[guard_row]) else 0
 
 
-@part
 def is_card_lost(sim: Sim, guard: Guard) -> bool:
     """Tell whether a guest stands behind a card that is lost."""
     return guard.ports.first != 0 and ports(sim)[guard.ports.first].dead_card != 0
 
 
-@part
 def is_on_own_card(sim: Sim, guard: Guard) -> bool:
     """Tell whether the channel of a guard leaves by a card of its guest."""
     shared = channels(sim)[guard.row].shared
@@ -109,7 +107,6 @@ def is_on_own_card(sim: Sim, guard: Guard) -> bool:
     return False
 
 
-@part
 def set_cards(sim: Sim, guard: Guard, drop_row: int) -> None:
     """Drop the packets of a guest's ports and count them in a row of ``drops``; 0: let them pass."""
     for row in port_list.rows(sim, guard.ports):

@@ -13,7 +13,7 @@ Where both hosts reach the storage nothing is ``mirrored``, as under Kemari.  4 
 CPU time of a page of memory, with the state.  A first copy of the disk is part of :mod:`.reprotection`.
 """
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection._replication_records import BROKEN, PROTECTED, replicated, replications
@@ -60,14 +60,12 @@ def mirror_write(sim: Sim, guard: Guard, size_bytes: int) -> None:
         mirror.depart_ns = push(sim, channels(sim)[guard.row], size_bytes)
 
 
-@part
 def begin(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE) -> None:
     """Begin with a backup whose disk is in step."""
     mirror.written_bytes = mirror.unsent_bytes = 0
     mirror.depart_ns = sim.now_ns
 
 
-@part
 def cover(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE) -> int:
     """Return the bytes that a state covers which is taken now: those since the one before."""
     written_bytes = mirror.written_bytes
@@ -75,13 +73,11 @@ def cover(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE) -> int:
     return written_bytes
 
 
-@part
 def buffered(mirror: DiskMirror, size_bytes: int) -> int:
     """Return how many of so many bytes wait at the backup for the state that covers them."""
     return size_bytes if mirror.applied == BUFFERED else 0
 
 
-@part
 def lose(sim: Sim, guard: Guard, state_depart_ns: int, mirror: DiskMirror = BESIDE, channel: Channel = BESIDE) -> None:
     """Keep back what has not left by now and is not in front of a state, which keeps it back with its rest."""
     left_ns = mirror.depart_ns - max(sim.now_ns, state_depart_ns)
@@ -92,7 +88,6 @@ def lose(sim: Sim, guard: Guard, state_depart_ns: int, mirror: DiskMirror = BESI
         mirror.depart_ns -= left_ns
 
 
-@part
 def send_again(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE, channel: Channel = BESIDE) -> None:
     """Send what a channel has kept back that works again, and has nothing else to send yet."""
     mirror.depart_ns = channel.free_ns = sim.now_ns
@@ -101,7 +96,6 @@ def send_again(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE, channel: Cha
         mirror.unsent_bytes = 0
 
 
-@part
 def follow(mirror: DiskMirror, channel: Channel, behind_ns: int, state_depart_ns: int, rate_before: int) -> None:
     """Let writes that were ``behind_ns`` behind a state follow it over a channel that has changed."""
     channel.free_ns = state_depart_ns

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, Fifo, Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Engine, Fifo, Record, Sim, Table, event
 from vftsim.platform.io.disk import release_requests
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import DiskMirrorSpec, HeartbeatFields
@@ -138,7 +138,6 @@ def synchronize_request(sim: Sim, guard: Guard) -> bool:
     return True
 
 
-@part
 def synchronize(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     """Pause the guest and take its state; what it sends now is passed on afterwards."""
     sync.began_ns = sim.now_ns
@@ -173,7 +172,6 @@ def release_event(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     plan_read(sim, guard, sync)
 
 
-@part
 def retain_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Keep copies of what is about to leave: a backup that starts from this state issues it again."""
     discard_all(sim, sync.copies)
@@ -183,7 +181,6 @@ def retain_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
 # Disk reads
 
 
-@part
 def plan_read(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Plan the next disk read of a guest that runs."""
     if sync.read_period_ns > 0 and not replications(sim)[guard.row].is_cut:
@@ -191,7 +188,6 @@ def plan_read(sim: Sim, guard: Guard, sync: EventSync) -> None:
         sync.read = machine.call_after(sim, guard, sync.read_left_ns, on_read)
 
 
-@part
 def stop_reads(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Keep what is left until the next disk read of a guest that stops; one that is due now begins the next stretch."""
     if sync.read != 0:

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event, part
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
 from vftsim.platform.protection import audit, machine, mechanism
 from vftsim.platform.protection.account import note, take_back, word
 from vftsim.platform.protection.channel import channels, lossy_rate
@@ -237,7 +237,6 @@ def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int
     engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
 
 
-@part
 def plan_end(sim: Sim, guard: Guard, duration_ns: int, action: int) -> int:
     """Plan the end of what lasts so long; return its token, 0 if it lasts for good."""
     if duration_ns == NO_DURATION:

@@ -6,7 +6,7 @@ reproduce the state that produced it.  A port without a guard (row 0) lets every
 Here is what a packet meets on its path; what faults and the start of protection ask of a mechanism: :mod:`.mechanism`.
 """
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry, part
+from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry
 from vftsim.platform.io.marks import PUT_OUT, RELEASED
 from vftsim.platform.io.packet import Port, applications, discard, drop, mark, packet_list, packets, ports, send
 from vftsim.platform.io.ring import rings, wait_for_slot
@@ -127,7 +127,6 @@ def before_stop(sim: Sim, guard: Guard) -> None:
     """Bring up to date what depends on the machine running: it is about to be stopped."""
 
 
-@part
 def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
     """Tell the port's guard, if any, of a packet that enters the guest; return its CPU cost in ns, or :data:`LOST`."""
     if port.guard == 0:
@@ -146,7 +145,6 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
     return cost_ns
 
 
-@part
 def put_out(sim: Sim, port: Port, packet: int) -> bool:
     """Send a packet of the guest through the guard, if any; False if the path has no room and nothing holds it.
 
@@ -173,13 +171,11 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
     return is_taken
 
 
-@part
 def is_dead(sim: Sim, port: Port) -> bool:
     """Tell whether the machine behind a port has lost its host: what its timers do in the simulation, nobody does."""
     return port.guard != 0 and guards(sim)[port.guard].dead
 
 
-@part
 def release(sim: Sim, packet: int) -> None:
     """Let a packet go its way; one that was held and finds no room there waits for it, or is lost to a full queue."""
     port = ports(sim)[packets(sim)[packet].port]
@@ -201,14 +197,12 @@ def release(sim: Sim, packet: int) -> None:
         drop(sim, packet, guard.no_room)
 
 
-@part
 def release_all(sim: Sim, waiting: Fifo) -> None:
     """Release a list of packets in their order."""
     while waiting.length > 0:
         release(sim, packet_list.pop(sim, waiting))
 
 
-@part
 def discard_all(sim: Sim, unsent: Fifo) -> None:
     """Drop a list of packets that nobody will send."""
     while unsent.length > 0:

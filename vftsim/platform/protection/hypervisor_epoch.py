@@ -29,7 +29,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Record, Sim, Table, at, event
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.disk import release_requests
@@ -199,7 +199,6 @@ def start_epochs(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     continue_epoch(sim, guard, epoch)
 
 
-@part
 def continue_epoch(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Let the epoch continue: at its beginning interrupts that are due are delivered, all others wait for the next."""
     epoch.due_ns = sim.now_ns + epoch.left_ns
@@ -250,7 +249,6 @@ def on_boundary_done(sim: Sim, guard_row: int, token: int) -> None:
         resume_epoch(sim, guards(sim)[guard_row])
 
 
-@part
 def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
     """Let the guest, which stands still, continue when everything sent is acknowledged."""
     time_ns = max(sim.now_ns, epochs(sim)[guard.row].acked_ns)
@@ -276,7 +274,6 @@ def on_acknowledged(sim: Sim, guard: Guard, token: int, replication: Replication
     resume_epoch(sim, guard)
 
 
-@part
 def resume_epoch(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     """Let the guest run."""
     machine.resume(sim, guard, machine.STATE)
@@ -286,7 +283,6 @@ def resume_epoch(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
 # What enters and what leaves
 
 
-@part
 def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int, channel: Channel = BESIDE) -> bool:
     """Send a message; False if it is the first that dies with the primary, which is then at its end."""
     is_away = channel.shared != 0 and replications(sim)[guard.row].state == BROKEN
@@ -337,13 +333,11 @@ def hold_until_acknowledged(sim: Sim, guard: Guard) -> bool:
     return True
 
 
-@part
 def is_awaited(sim: Sim, guard: Guard) -> bool:
     """Tell whether outputs or requests wait for an acknowledgement."""
     return output_buffers(sim)[guard.row].fresh.length + guard.requests.length > 0
 
 
-@part
 def may_act(sim: Sim, guard: Guard) -> bool:
     """Tell whether everything sent is acknowledged, and nothing waits for that."""
     is_working = replications(sim)[guard.row].state == PROTECTED
@@ -365,7 +359,6 @@ def release_or_hold(sim: Sim, guard: Guard, packet: int, state: Replication = BE
         stop_for_output(sim, guard, epoch)
 
 
-@part
 def stop_for_output(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Stop the guest before it acts, unless it stands still already; the rest of the epoch comes afterwards."""
     if guard.reasons & machine.STATE == 0:
@@ -375,7 +368,6 @@ def stop_for_output(sim: Sim, guard: Guard, epoch: Epoch) -> None:
         wait_for_acknowledgement(sim, guard)
 
 
-@part
 def release_waiting(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE, epoch: Epoch = BESIDE) -> None:
     """Send what the guest has waited with."""
     # Copied before they leave, as in release_or_hold().
@@ -434,7 +426,6 @@ def expect_loss(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     epoch.limit_ns = min(epoch.limit_ns, foreseen_limit_ns(sim, guard))
 
 
-@part
 def drop_past_limits(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Forget the limits that have come."""
     epoch.limit_ns = foreseen_limit_ns(sim, guard)
@@ -474,7 +465,6 @@ def release_everything(sim: Sim, guard: Guard) -> None:
         machine.unmask_ports(sim, guard)
 
 
-@part
 def stop_buffering(sim: Sim, guard: Guard) -> None:
     """Deliver the interrupts that are buffered, and let the disks begin with what has waited."""
     domains(sim)[guard.domain].buffers = False

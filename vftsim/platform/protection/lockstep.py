@@ -24,7 +24,7 @@ Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_paramet
 
 from typing import Any, ClassVar, Literal
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
@@ -238,7 +238,6 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int, vlockstep: Lockstep =
         plan_alone(sim, guard, vlockstep, loss_declared_ns(sim, guard, sim.now_ns, False), state)
 
 
-@part
 def note_loss(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> None:
     """Take note of what does not reach the secondary: what an earlier loss has kept from it too, if still under way."""
     vlockstep.loss_declared_ns = loss_declared_ns(sim, guard, sim.now_ns, True)
@@ -266,7 +265,6 @@ def change_log_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns:
     vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
-@part
 def loser(sim: Sim, guard: Guard, vlockstep: Lockstep, loss_ns: int, duration_ns: int) -> int:
     """Return who halts after a channel loss: the second one at the shared storage."""
     primary_ns = loss_declared_ns(sim, guard, loss_ns, False)
@@ -278,7 +276,6 @@ def loser(sim: Sim, guard: Guard, vlockstep: Lockstep, loss_ns: int, duration_ns
     return SECONDARY if primary_ns <= secondary_ns else PRIMARY
 
 
-@part
 def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool) -> None:
     """Take note that entries do not get through any more."""
     pair = pairs(sim)[vlockstep.pair]
@@ -289,7 +286,6 @@ def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool) -> None:
     commit.lose_channel(sim, pair, acks_survive)
 
 
-@part
 def plan_alone(sim: Sim, guard: Guard, vlockstep: Lockstep, declared_ns: int, state: int) -> None:
     """Plan the primary's continuing alone, into ``state``, unless the channel works again by then."""
     row = new_plan(sim, guard, vlockstep, state)
@@ -297,7 +293,6 @@ def plan_alone(sim: Sim, guard: Guard, vlockstep: Lockstep, declared_ns: int, st
     at(sim, lock_ns, EventKind.CONTROL, ENTITY, on_alone, row)
 
 
-@part
 def is_still_broken(guard: Guard, vlockstep: Lockstep, number: int) -> bool:
     """Tell whether the pair of that number is the present one, and waits for what becomes of it."""
     return number == vlockstep.begun and vlockstep.state == BROKEN and not guard.dead
@@ -346,7 +341,6 @@ def on_channel_restored(sim: Sim, plan_row: int, token: int) -> None:
     plans.free(sim, plan_row)
 
 
-@part
 def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> None:
     """Without fencing the secondary goes live too, and issues what it cannot be sure of."""
     pair = pairs(sim)[vlockstep.pair]

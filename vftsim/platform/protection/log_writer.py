@@ -5,7 +5,7 @@ or output makes it necessary, with the guest's execution shared out between them
 cost no events.  While the guest is stopped it takes no timer interrupts.
 """
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Sim
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.protection import audit, replay
 from vftsim.platform.protection.channel import channels, hold_until, push, push_train, transmission_ns
@@ -14,7 +14,6 @@ from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.pair import NEVER_NS, Log, Pair, Train
 
 
-@part
 def start(sim: Sim, pair: Pair) -> None:
     """Begin an empty log now; the trains are set."""
     log = pair.log
@@ -31,7 +30,6 @@ def start(sim: Sim, pair: Pair) -> None:
     log.recording_ns = 0
 
 
-@part
 def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     """Write an entry now; False if it would leave the primary after ``limit_ns``, and is lost with it."""
     # The trains first: the channel takes entries in the order in which they were written.
@@ -56,7 +54,6 @@ def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     return True
 
 
-@part
 def work_to_replay(log: Log) -> int:
     """Return the execution since the last entry that paced the secondary, but for recording, and begin anew."""
     recording_ns = min(log.work_ns, log.recording_ns)
@@ -66,7 +63,6 @@ def work_to_replay(log: Log) -> int:
     return work_ns
 
 
-@part
 def buffered_ns(sim: Sim, pair: Pair, depart_ns: int, size_bytes: int) -> int:
     """Return when entries get into the secondary's buffer; while it is full the channel stands still."""
     channel = channels(sim)[pair.guard]
@@ -78,7 +74,6 @@ def buffered_ns(sim: Sim, pair: Pair, depart_ns: int, size_bytes: int) -> int:
     return arrival_ns
 
 
-@part
 def write_unsent(sim: Sim, pair: Pair, size_bytes: int) -> None:
     """Write an entry that cannot be sent at present."""
     advance(sim, pair)
@@ -86,7 +81,6 @@ def write_unsent(sim: Sim, pair: Pair, size_bytes: int) -> None:
     pair.log.unsent_bytes += size_bytes
 
 
-@part
 def resend(sim: Sim, pair: Pair) -> None:
     """Send what could not be sent."""
     advance(sim, pair)
@@ -98,7 +92,6 @@ def resend(sim: Sim, pair: Pair) -> None:
     write(sim, pair, size_bytes, NEVER_NS)
 
 
-@part
 def advance(sim: Sim, pair: Pair) -> None:
     """Write the trains up to now."""
     guard = guards(sim)[pair.guard]
@@ -119,7 +112,6 @@ def advance(sim: Sim, pair: Pair) -> None:
     log.work_ns += fresh_ns
 
 
-@part
 def pace(sim: Sim, log: Log, from_ns: int, fresh_ns: int) -> int:
     """Return how much of the execution since ``from_ns`` came before the last timer interrupt; it is work now."""
     last_ns = sim.now_ns // log.timer.period_ns * log.timer.period_ns
@@ -130,7 +122,6 @@ def pace(sim: Sim, log: Log, from_ns: int, fresh_ns: int) -> int:
     return before_ns
 
 
-@part
 def write_train(sim: Sim, pair: Pair, train: Train, from_ns: int, paces: bool) -> None:
     """Write the entries of a train since ``from_ns``."""
     log = pair.log
@@ -150,7 +141,6 @@ def write_train(sim: Sim, pair: Pair, train: Train, from_ns: int, paces: bool) -
     send_train(sim, pair, train, count, last * train.period_ns, work_ns)
 
 
-@part
 def send_train(sim: Sim, pair: Pair, train: Train, count: int, last_ns: int, work_ns: int) -> None:
     """Send ``count`` entries, the last of ``last_ns``, and let the secondary do ``work_ns`` between them."""
     channel = channels(sim)[pair.guard]

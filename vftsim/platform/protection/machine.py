@@ -5,7 +5,7 @@ again when the last of them is over.  While it is stopped its virtual network ca
 its ring and raises no interrupt.
 """
 
-from vftsim.kernel import Engine, EventKind, Sim, at, part
+from vftsim.kernel import Engine, EventKind, Sim, at
 from vftsim.platform.cpu import jobs, records
 from vftsim.platform.cpu.records import domains, uncharged_ns, vcpus
 from vftsim.platform.io import packet
@@ -22,7 +22,6 @@ ENTITY = 2
 """Orders what a hypervisor does by itself among simultaneous events of the kind ``CONTROL``."""
 
 
-@part
 def run_ns(sim: Sim, guard: Guard) -> int:
     """Return the CPU time that the guest has used up to now."""
     return records.run_ns(sim, domains(sim)[guard.domain])
@@ -51,7 +50,6 @@ def on_host_ns(engine: Engine, guard: int, stated_ns: float) -> int:
     return round(stated_ns / cpu_speed(engine, guard))
 
 
-@part
 def stop(sim: Sim, guard: Guard, reason: int) -> None:
     """Stop the guest at once."""
     # The first cause stops the guest; a further one only keeps it so.
@@ -65,7 +63,6 @@ def stop(sim: Sim, guard: Guard, reason: int) -> None:
     guard.reasons |= reason
 
 
-@part
 def resume(sim: Sim, guard: Guard, reason: int) -> None:
     """Take one cause away; the guest continues when none is left."""
     if guard.reasons & reason != 0:
@@ -74,7 +71,6 @@ def resume(sim: Sim, guard: Guard, reason: int) -> None:
             unfreeze(sim, guard)
 
 
-@part
 def unfreeze(sim: Sim, guard: Guard) -> None:
     """Let a stopped guest run."""
     # The records first: packets that are announced below, and work that is thawed, find a guest that runs.
@@ -85,7 +81,6 @@ def unfreeze(sim: Sim, guard: Guard) -> None:
     jobs.thaw(sim, domains(sim)[guard.domain])
 
 
-@part
 def unstopped_ns(sim: Sim, guard: Guard) -> int:
     """Return how much of the time up to now the guest did not stand still."""
     now_ns = guard.stopped_since_ns if guard.stopped else sim.now_ns
@@ -98,7 +93,6 @@ def stood_still_ns(engine: Engine, guard: int) -> int:
     return int(record.stopped_ns) + (engine.now_ns - int(record.stopped_since_ns) if record.stopped else 0)
 
 
-@part
 def kill(sim: Sim, guard: Guard) -> None:
     """Lose the machine for good, unless :func:`reboot` brings it back."""
     # Stopped while it still counts as alive: the mechanism brings its records up to this instant.
@@ -107,7 +101,6 @@ def kill(sim: Sim, guard: Guard) -> None:
     disconnect(sim, guard)
 
 
-@part
 def reboot(sim: Sim, guard: Guard) -> None:
     """Start with empty memory on a working host."""
     jobs.forget(sim, domains(sim)[guard.domain])
@@ -127,13 +120,11 @@ def reboot(sim: Sim, guard: Guard) -> None:
     connect(sim, guard)
 
 
-@part
 def disconnect(sim: Sim, guard: Guard) -> None:
     """Cut the network: packets in the rings and packets to come are lost."""
     unplug(sim, guard, LOST_RINGS)
 
 
-@part
 def unplug(sim: Sim, guard: Guard, rings: int) -> None:
     """Cut the network of a guest whose state continues elsewhere: packets to come are lost, those in its rings as said.
 
@@ -147,7 +138,6 @@ def unplug(sim: Sim, guard: Guard, rings: int) -> None:
             packet.disconnect(sim, port)
 
 
-@part
 def connect(sim: Sim, guard: Guard) -> None:
     """Connect the network again, unless the machine is dead."""
     row = guard.ports.first
@@ -157,35 +147,30 @@ def connect(sim: Sim, guard: Guard) -> None:
         row = guarded_ports(sim)[row].next_row
 
 
-@part
 def move(sim: Sim, guard: Guard) -> None:
     """Put the machine on another host, whose network card works."""
     for row in port_list.rows(sim, guard.ports):
         ports(sim)[row].dead_card = 0
 
 
-@part
 def mask_ports(sim: Sim, guard: Guard) -> None:
     """Announce no packet to the guest."""
     for row in port_list.rows(sim, guard.ports):
         packet.mask(sim, ports(sim)[row])
 
 
-@part
 def unmask_ports(sim: Sim, guard: Guard) -> None:
     """Announce packets to the guest again."""
     for row in port_list.rows(sim, guard.ports):
         packet.unmask(sim, ports(sim)[row])
 
 
-@part
 def set_overhead(sim: Sim, guard: Guard, output_ns: int, execution: float, exits: float) -> None:
     """Let the guest's work cost from now on what protection makes it cost."""
     for row in program_list.rows(sim, guard.programs):
         packet.set_overhead(sim, applications(sim)[row], output_ns, execution, exits)
 
 
-@part
 def call_after(sim: Sim, guard: Guard, delay_ns: int, action: int) -> int:
     """Plan an ``event`` of the hypervisor with the row of the guard; return its token."""
     return at(sim, sim.now_ns + delay_ns, EventKind.CONTROL, ENTITY, action, guard.row)

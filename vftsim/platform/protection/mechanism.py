@@ -9,7 +9,7 @@ A mechanism that implements nothing costs nothing and delays nothing, and a cras
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
+from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import note, word
@@ -273,14 +273,12 @@ def on_begin(sim: Sim, guard_row: int, token: int) -> None:
     turn_on(sim, guards(sim)[guard_row])
 
 
-@part
 def turn_on(sim: Sim, guard: Guard) -> None:
     """Turn protection on for the first time."""
     guard.has_begun = True
     begin(sim, guard)
 
 
-@part
 def announce(sim: Sim, guard: Guard, announcement_ns: int) -> None:
     """Tell the switches where the guest is now, which they learn after a time."""
     machine.call_after(sim, guard, announcement_ns, on_reachable)
@@ -293,7 +291,6 @@ def on_reachable(sim: Sim, guard: Guard, token: int) -> None:
     note(sim, guard, REACHABLE)
 
 
-@part
 def lose_machine(sim: Sim, guard: Guard) -> None:
     """Lose a machine that nothing can take over."""
     note(sim, guard, CRASH)

@@ -23,7 +23,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
 from vftsim.platform.arithmetic import exp_minus
 from vftsim.platform.io.packet import applications
 from vftsim.platform.protection.guard import Guard, guards, program_list
@@ -84,13 +84,11 @@ def install(engine: Engine, guard: int, spec: MemorySpec) -> None:
     memory.per_request = -1.0 if spec.per_request is None else float(spec.per_request)
 
 
-@part
 def run_since_ns(sim: Sim, guard: Guard) -> int:
     """Return the CPU time that the guest has used since its state was last taken."""
     return run_ns(sim, guard) - memories(sim)[guard.row].run_ns
 
 
-@part
 def program_pages(sim: Sim, guard: Guard) -> float:
     """Return the pages that transactions, and reads of disks, have dirtied by now."""
     pages = 0.0
@@ -99,7 +97,6 @@ def program_pages(sim: Sim, guard: Guard) -> float:
     return pages
 
 
-@part
 def dirty_pages(sim: Sim, guard: Guard, memory: Memory = BESIDE) -> float:
     """Return how many pages have changed since the state was last taken."""
     # The model's own number of pages a packet; below 0 it gives none, and the applications say.
@@ -114,7 +111,6 @@ def dirty_pages(sim: Sim, guard: Guard, memory: Memory = BESIDE) -> float:
     return memory.working_set * (1.0 - exp_minus(touched / memory.working_set)) + requested
 
 
-@part
 def clean(sim: Sim, guard: Guard, memory: Memory = BESIDE) -> None:
     """Take every page as clean from now on."""
     # All marks at one instant: what is written from now on belongs to the next state.

@@ -25,7 +25,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import part
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection.prices import assumed
@@ -100,13 +99,11 @@ def dirtied_at_most(spec: ReprotectionSpec) -> int:
     return spec.memory if spec.working_set is None else min(spec.memory, spec.working_set)
 
 
-@part
 def dirtied_bytes(round_ns: int, dirty_rate_bits_per_s: int, most_bytes: int) -> int:
     """Return what a round has dirtied."""
     return min(product_quotient(round_ns, dirty_rate_bits_per_s, BITS_NS), most_bytes)
 
 
-@part
 def is_last(
     rounds: int, round_bytes: int, sent_bytes: int, stop_below_bytes: int, most_rounds: int, most_sent_bytes: int
 ) -> bool:

@@ -11,7 +11,7 @@ follows (``txqueuelen``), each up to 64 KiB with segmentation offload.  Simplifi
 packet that waits for its line keeps those behind it from theirs.
 """
 
-from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, transmission_ns
 from vftsim.platform.io.packet import copy, discard, drop, drops, packet_list, packets, ports
@@ -84,13 +84,11 @@ def forget_extremes(engine: Engine, guard: int) -> None:
     buffer.peak = int(buffer.fresh.length) + int(buffer.sealed.length) + int(buffer.leaving.length)
 
 
-@part
 def held(buffer: OutputBuffer) -> int:
     """Count the outputs that wait."""
     return buffer.fresh.length + buffer.sealed.length + buffer.leaving.length
 
 
-@part
 def hold(sim: Sim, guard: Guard, packet: int, buffer: OutputBuffer = BESIDE) -> None:
     """Take in an output."""
     if held(buffer) >= buffer.most:
@@ -104,21 +102,18 @@ def hold(sim: Sim, guard: Guard, packet: int, buffer: OutputBuffer = BESIDE) -> 
     buffer.peak = max(buffer.peak, held(buffer))
 
 
-@part
 def count_unheld(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Count an output that need not wait."""
     buffer.issued += 1
     buffer.released += 1
 
 
-@part
 def seal(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Put a barrier behind what has been issued so far."""
     while buffer.fresh.length > 0:
         held_list.push(sim, buffer.sealed, held_list.pop(sim, buffer.fresh))
 
 
-@part
 def release_sealed(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Let everything before the barrier leave, behind what is leaving already."""
     while buffer.sealed.length > 0:
@@ -128,7 +123,6 @@ def release_sealed(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> Non
         send_next(sim, guard, buffer)
 
 
-@part
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Let everything leave that waits: there is no backup to wait for."""
     # Through the barrier, so that fresh ones leave behind those that are sealed or leaving already.
@@ -136,14 +130,12 @@ def release_everything(sim: Sim, guard: Guard) -> None:
     release_sealed(sim, guard)
 
 
-@part
 def copy_outputs(sim: Sim, held: Fifo, copies: Fifo) -> None:
     """Put copies of outputs that wait into a list of packets."""
     for row in held_list.rows(sim, held):
         packet_list.push(sim, copies, copy(sim, held_outputs(sim)[row].packet))
 
 
-@part
 def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:
     """Send the first of those that leave, and where nothing spaces them all for which their line has room."""
     wait_ns = 0
@@ -157,7 +149,6 @@ def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:
         buffer.next_leaves = at(sim, sim.now_ns + wait_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
 
 
-@part
 def wait_for_line_ns(sim: Sim, buffer: OutputBuffer, packet: int) -> int:
     """Return how long until a packet's line has room for it behind those before; 0: it has, and the packet takes it."""
     port = ports(sim)[packets(sim)[packet].port]
@@ -184,7 +175,6 @@ def on_next(sim: Sim, guard_row: int, token: int) -> None:
         send_next(sim, guards(sim)[guard_row], buffer)
 
 
-@part
 def release_first(sim: Sim, buffer: OutputBuffer) -> None:
     """Release the first of those that leave."""
     row = held_list.pop(sim, buffer.leaving)
@@ -198,7 +188,6 @@ def release_first(sim: Sim, buffer: OutputBuffer) -> None:
     release(sim, packet)
 
 
-@part
 def lose(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Lose everything with the host that it is in, a burst that is leaving included."""
     # A token of 0 matches no event: the next packet of a burst does not leave.
@@ -209,7 +198,6 @@ def lose(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     lose_list(sim, buffer, buffer.fresh)
 
 
-@part
 def lose_list(sim: Sim, buffer: OutputBuffer, outputs: Fifo) -> None:
     while outputs.length > 0:
         row = held_list.pop(sim, outputs)
@@ -218,13 +206,11 @@ def lose_list(sim: Sim, buffer: OutputBuffer, outputs: Fifo) -> None:
         held_outputs.free(sim, row)
 
 
-@part
 def outputs_held(sim: Sim, guard: Guard) -> int:
     """Count the outputs of a guard that wait."""
     return held(output_buffers(sim)[guard.row])
 
 
-@part
 def unaccounted(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> int:
     """Return how many outputs were neither released nor lost nor wait: 0."""
     return buffer.issued - buffer.released - buffer.lost - held(buffer)

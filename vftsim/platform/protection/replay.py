@@ -17,7 +17,7 @@ No event of the simulation is needed for any of this; the buffer costs amortized
 more than the entries that the secondary has not executed.
 """
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table
 
 
 class Replay(Record):
@@ -59,7 +59,6 @@ log_entries = Table("log_entries", LogEntry, 1 << 20, "make the secondary's log 
 entry_list = Chain(log_entries, "link")
 
 
-@part
 def start(sim: Sim, replay: Replay) -> None:
     """Begin now, in step with the primary, with nothing in the buffer; the parameters are set."""
     replay.end_ns = sim.now_ns
@@ -71,7 +70,6 @@ def start(sim: Sim, replay: Replay) -> None:
     clear(sim, replay)
 
 
-@part
 def clear(sim: Sim, replay: Replay) -> None:
     """Give back everything that is kept of entries."""
     while replay.buffer.length > 0:
@@ -81,13 +79,11 @@ def clear(sim: Sim, replay: Replay) -> None:
     replay.buffered_bytes = 0
 
 
-@part
 def has_room(replay: Replay, size_bytes: int) -> bool:
     """Tell whether an entry fits; entries replayed since the last :func:`admit` may still count."""
     return replay.buffered_bytes + size_bytes <= replay.buffer_bytes
 
 
-@part
 def admit(sim: Sim, replay: Replay, arrival_ns: int, size_bytes: int) -> int:
     """Return when an entry that reaches the host at ``arrival_ns`` gets into the buffer."""
     # Entries that are done by then have left; only if there is no room all the same does this one wait for others.
@@ -99,7 +95,6 @@ def admit(sim: Sim, replay: Replay, arrival_ns: int, size_bytes: int) -> int:
     return arrival_ns
 
 
-@part
 def make_room(sim: Sim, replay: Replay) -> int:
     """Take the first entry out of the buffer; return when it is done."""
     row = entry_list.pop(sim, replay.buffer)
@@ -109,7 +104,6 @@ def make_room(sim: Sim, replay: Replay) -> int:
     return done_ns
 
 
-@part
 def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_bytes: int, work_ns: int) -> None:
     """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
     need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
@@ -119,7 +113,6 @@ def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_byt
     buffer_entry(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
 
 
-@part
 def read(replay: Replay, asked_ns: int, work_ns: int, service_ns: int) -> int:
     """Return when the secondary has read what the primary asks for after ``work_ns`` of execution since the last entry.
 
@@ -130,7 +123,6 @@ def read(replay: Replay, asked_ns: int, work_ns: int, service_ns: int) -> int:
     return replay.disk_free_ns
 
 
-@part
 def execute_train(
     sim: Sim,
     replay: Replay,
@@ -148,7 +140,6 @@ def execute_train(
     buffer_entry(sim, replay, end_ns, need_ns, size_bytes, last_ns, last_arrival_ns)
 
 
-@part
 def buffer_entry(
     sim: Sim, replay: Replay, end_ns: int, need_ns: int, size_bytes: int, written_ns: int, arrival_ns: int
 ) -> None:
@@ -165,7 +156,6 @@ def buffer_entry(
     replay.buffered_bytes += size_bytes
 
 
-@part
 def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibibyte_ns: int) -> None:
     """Let execution continue at another speed: what is left of the entries that it has takes longer, or less long."""
     ratio = factor / replay.factor
@@ -182,20 +172,17 @@ def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibiby
     replay.lag_ns += longer_ns
 
 
-@part
 def stretch_ns(sim: Sim, end_ns: int, ratio: float) -> int:
     """Return by how much later the end of something comes whose rest takes ``ratio`` times as long."""
     return int((end_ns - sim.now_ns) * (ratio - 1.0)) if end_ns > sim.now_ns else 0
 
 
-@part
 def receive(sim: Sim, replay: Replay, sequence: int, arrival_ns: int) -> None:
     """Enter an output's log entry in the record that :func:`holds` answers from."""
     row = log_entries.new(sim, time_ns=arrival_ns, amount=sequence)
     entry_list.push(sim, replay.arrivals, row)
 
 
-@part
 def holds(sim: Sim, replay: Replay) -> int:
     """Return the last output entry in the buffer or executed by now."""
     while replay.arrivals.length > 0 and log_entries(sim)[replay.arrivals.first].time_ns <= sim.now_ns:
@@ -205,7 +192,6 @@ def holds(sim: Sim, replay: Replay) -> int:
     return replay.holds
 
 
-@part
 def drop_in_flight(sim: Sim, replay: Replay) -> None:
     """Lose the entries that have not arrived by now."""
     # What has arrived by now is taken in first: it is not in flight any more.

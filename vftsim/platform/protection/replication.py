@@ -12,7 +12,7 @@ A crash rolls the guest back, by two passes: see :mod:`.rollback`.
 Left out: what the second of two live copies does; a crash of both hosts; the memory and CPU time of the backup.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Fifo, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Fifo, Sim, at, event
 from vftsim.platform.io.packet import packet_list
 from vftsim.platform.protection import (
     account,
@@ -65,7 +65,6 @@ FENCED = word("primary fenced")
 # Under protection
 
 
-@part
 def protect(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Turn protection on with a backup that is in step, or begin to copy the guest there first."""
     if guard.dead:
@@ -87,13 +86,11 @@ def protect(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     stop_at_cut(sim, guard)
 
 
-@part
 def is_protecting(replication: Replication) -> bool:
     """Tell whether outputs wait for states."""
     return replication.state in (PROTECTED, BROKEN) and not replication.is_cut
 
 
-@part
 def admit(sim: Sim, guard: Guard, size_bytes: int, replication: Replication = BESIDE) -> int:
     """Take note of a packet that enters the guest; :data:`LOST` for one that enters a primary whose life is over."""
     if replication.is_cut or replication.state == FAILING_OVER:
@@ -104,7 +101,6 @@ def admit(sim: Sim, guard: Guard, size_bytes: int, replication: Replication = BE
     return 0
 
 
-@part
 def send_unheld(sim: Sim, guard: Guard, packet: int, replication: Replication = BESIDE) -> None:
     """Send an output for which nothing waits, or keep one of a guest between two lives for the second."""
     if replication.is_cut or replication.state == FAILING_OVER:
@@ -115,7 +111,6 @@ def send_unheld(sim: Sim, guard: Guard, packet: int, replication: Replication = 
     release(sim, packet)
 
 
-@part
 def stop_at_cut(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Stop the guest for good if its life ends with the state that was taken last; that one is still sent.
 
@@ -125,7 +120,6 @@ def stop_at_cut(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> No
         end_foreseen_incarnation(sim, guard)
 
 
-@part
 def end_foreseen_incarnation(sim: Sim, guard: Guard) -> None:
     """Stop the guest for good where the next cut says; it says too when the backup halts a primary that lives."""
     end_incarnation(sim, guard)
@@ -133,7 +127,6 @@ def end_foreseen_incarnation(sim: Sim, guard: Guard) -> None:
         set_alarm(sim, guard, replications(sim)[guard.row], rollback.fenced_ns(sim, guard))
 
 
-@part
 def end_incarnation(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Stop the guest for good, as far as its primary is concerned: nothing enters it any more."""
     # A token of 0 matches no event: what was planned for this life comes to nothing.
@@ -145,7 +138,6 @@ def end_incarnation(sim: Sim, guard: Guard, replication: Replication = BESIDE) -
     machine.stop(sim, guard, machine.FAILOVER)
 
 
-@part
 def transmit(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Send the state taken last, and wait for its acknowledgement."""
     # On entry the state is taken and the guest runs, or stands still; on exit the acknowledgement is the next step.
@@ -157,7 +149,6 @@ def transmit(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     extend_alarm(sim, guard, replication)
 
 
-@part
 def extend_alarm(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let bytes that are sent now call the backup's alarm off, unless the first of them comes too late."""
     if (
@@ -168,7 +159,6 @@ def extend_alarm(sim: Sim, guard: Guard, replication: Replication) -> None:
         watch(sim, guard, replication)
 
 
-@part
 def plan_piece(sim: Sim, guard: Guard, replication: Replication, stream: StateStream = BESIDE) -> None:
     """Plan the next piece of a state on a shared wire, for when the one before has left."""
     replication.piece = 0
@@ -206,14 +196,12 @@ def on_acknowledgement(sim: Sim, guard: Guard, token: int, replication: Replicat
     give_up_at(sim, guard, replication, state_streams(sim)[guard.row].depart_ns + replication.backup_timeout_ns)
 
 
-@part
 def watch(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the backup wait for the next byte after those that are on their way; with heartbeats these keep it calm."""
     if replication.heartbeat_ns == 0:
         set_alarm(sim, guard, replication, state_stream.arrival_ns(sim, guard) + replication.timeout_ns)
 
 
-@part
 def set_alarm(sim: Sim, guard: Guard, replication: Replication, time_ns: int) -> None:
     """Let the backup's patience end at an instant."""
     replication.alarm_ns = max(sim.now_ns, time_ns)
@@ -223,7 +211,6 @@ def set_alarm(sim: Sim, guard: Guard, replication: Replication, time_ns: int) ->
         replication.alarm = at(sim, replication.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
 
 
-@part
 def give_up_at(sim: Sim, guard: Guard, replication: Replication, time_ns: int) -> None:
     """Let the primary give its backup up at an instant, unless it does so before."""
     if replication.alone == 0 or time_ns < replication.alone_ns:
@@ -231,7 +218,6 @@ def give_up_at(sim: Sim, guard: Guard, replication: Replication, time_ns: int) -
         replication.alone = at(sim, replication.alone_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)
 
 
-@part
 def miss_heartbeats(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the primary, which hears no heartbeat from now on, give its backup up for that."""
     if replication.heartbeat_ns != 0:
@@ -239,7 +225,6 @@ def miss_heartbeats(sim: Sim, guard: Guard, replication: Replication) -> None:
         give_up_at(sim, guard, replication, beat_ns + replication.backup_timeout_ns)
 
 
-@part
 def is_acknowledged(sim: Sim, guard: Guard, replication: Replication) -> bool:
     """Tell whether the acknowledgement that is due now has come through; a dead backup may have sent it before."""
     lost_ns = state_streams(sim)[guard.row].lost_ns
@@ -248,7 +233,6 @@ def is_acknowledged(sim: Sim, guard: Guard, replication: Replication) -> bool:
     return sim.now_ns <= lost_ns
 
 
-@part
 def heard_ns(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> int:
     """Return when the backup hears of the primary for the last time if nothing leaves it from now on."""
     if replication.heartbeat_ns == 0:
@@ -260,7 +244,6 @@ def heard_ns(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> int:
 # The primary fails
 
 
-@part
 def crash_primary(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Fail over to the last state received, if there is a backup; that state must be foreseen."""
     if guard.dead or replication.state == FAILING_OVER:
@@ -275,7 +258,6 @@ def crash_primary(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> 
         fail_over(sim, guard, replication, last_heard + replication.timeout_ns)
 
 
-@part
 def crash_followed_primary(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Fail over to a backup that has followed the guest up to now, or to the loss of the channel; see there."""
     if guard.dead or replication.state == FAILING_OVER:
@@ -295,7 +277,6 @@ def crash_followed_primary(sim: Sim, guard: Guard, replication: Replication = BE
     fail_over(sim, guard, replication, last_heard_ns + replication.timeout_ns)
 
 
-@part
 def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Lose a primary that nobody takes over."""
     replication.step = 0
@@ -304,7 +285,6 @@ def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
     mechanism.lose_machine(sim, guard)
 
 
-@part
 def roll_back_to_loss(sim: Sim, guard: Guard, is_fenced: bool) -> None:
     """End this pass: the guest must be rolled back to the loss of the channel."""
     rollback.request_rollback_to_loss(sim, guard, is_fenced, heard_ns(sim, guard))
@@ -324,7 +304,6 @@ def use_end(sim: Sim, guard: Guard) -> int:
     return rollback.use_cut(sim, guard, state_stream.received_point(sim, guard))
 
 
-@part
 def find(sim: Sim, guard: Guard, finding: rollback.Finding, is_fenced: bool) -> None:
     """Write down what becomes of the guest if its primary ends now; nothing is changed, for the run ends here."""
     finding.is_fenced = is_fenced
@@ -336,7 +315,6 @@ def find(sim: Sim, guard: Guard, finding: rollback.Finding, is_fenced: bool) -> 
     finding.outputs_underivable = underivable(sim, guard)
 
 
-@part
 def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int) -> None:
     """Plan the backup's going live, with what its disk has to apply done while it waits for the verdict."""
     # The state first: abandon() asks by it whether the backup issues what waits.
@@ -356,7 +334,6 @@ def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int
     )
 
 
-@part
 def issue_again(sim: Sim, guard: Guard, copies: Fifo) -> None:
     """Have the backup issue outputs again that have left, when it goes live."""
     count(sim, guard, account.ISSUED_AGAIN, copies.length)
@@ -364,7 +341,6 @@ def issue_again(sim: Sim, guard: Guard, copies: Fifo) -> None:
         packet_list.push(sim, replications(sim)[guard.row].pending, packet_list.pop(sim, copies))
 
 
-@part
 def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
     """Have the backup issue outputs that wait, when it goes live: it has received everything that led to them."""
     if held.length > 0:
@@ -420,7 +396,6 @@ def on_silence(sim: Sim, guard: Guard, token: int, replication: Replication = BE
         roll_back(sim, guard, True)
 
 
-@part
 def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the backup go live beside the primary, which hears no acknowledgement from it any more."""
     lock_ns = sim.now_ns + replication.storage_ns
@@ -439,7 +414,6 @@ def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
 # The backup or the channel fails
 
 
-@part
 def crash_backup(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Lose the backup; the primary continues alone when it notices."""
     note(sim, guard, account.BACKUP_CRASH)
@@ -468,7 +442,6 @@ def crash_backup(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> N
         machine.kill(sim, guard)
 
 
-@part
 def lose_channel(sim: Sim, guard: Guard, duration_ns: int, replication: Replication = BESIDE) -> None:
     """Lose every path between the hosts, for a time or for good."""
     note(sim, guard, account.CHANNEL_LOSS)
@@ -490,7 +463,6 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int, replication: Replicat
         )
 
 
-@part
 def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
     """Continue over a channel that has another rate and latency, with what is left of a state on the wire."""
     replication = replications(sim)[guard.row]

@@ -10,7 +10,7 @@ On a link that others use, its rounds are pieces among the frames there (:func:`
 more than its rate, and where several guests are copied, or states are sent, a piece each in turn.
 """
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
@@ -94,7 +94,6 @@ def install_at_once(engine: Engine, guard: int) -> None:
     reprotection.delay_ns = reprotection.memory_bytes = reprotection.resume_ns = 0
 
 
-@part
 def start(sim: Sim, guard: Guard, reprotection: Reprotection = BESIDE) -> None:
     """Begin anew: an attempt that is under way, if any, is given up; before protection is turned on there is none."""
     # Tokens of 0 match no event: steps of the attempt before come to nothing.
@@ -108,7 +107,6 @@ def start(sim: Sim, guard: Guard, reprotection: Reprotection = BESIDE) -> None:
         reprotection.next_step = machine.call_after(sim, guard, reprotection.delay_ns, on_copy)
 
 
-@part
 def copy_now(sim: Sim, guard: Guard) -> None:
     """Begin a first copy without delay: the machine was never protected."""
     reprotections(sim)[guard.row].next_step = machine.call_after(sim, guard, 0, on_copy)
@@ -129,20 +127,17 @@ def on_copy(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BES
         copy_memory(sim, guard, reprotection)
 
 
-@part
 def copy_memory(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     begin_round(sim, guard, reprotection, reprotection.memory_bytes)
     if reprotection.shared == 0:
         pulse(sim, guard, reprotection)
 
 
-@part
 def is_given_up(guard: Guard, expected: int, token: int) -> bool:
     """Tell whether a step belongs to an attempt that was given up."""
     return token != expected or guard.dead
 
 
-@part
 def begin_round(sim: Sim, guard: Guard, reprotection: Reprotection, size_bytes: int) -> None:
     """Begin to send all memory, or what the round before has dirtied."""
     reprotection.rounds += 1
@@ -162,7 +157,6 @@ def begin_round(sim: Sim, guard: Guard, reprotection: Reprotection, size_bytes: 
     send(sim, guard, reprotection)
 
 
-@part
 def send(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     """Send what is left of a round, on a shared link a piece of it."""
     now_ns = sim.now_ns
@@ -206,7 +200,6 @@ def on_pulse(sim: Sim, guard_row: int, token: int) -> None:
         pulse(sim, guards(sim)[guard_row], reprotection)
 
 
-@part
 def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     """Take from the guest what the copy costs it, until the guest stands still."""
     if not reprotection.is_last:
@@ -214,7 +207,6 @@ def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
         reprotection.next_pulse = machine.call_after(sim, guard, PULSE_NS, on_pulse)
 
 
-@part
 def take_cpu(sim: Sim, guard: Guard, reprotection: Reprotection, sending_ns: int) -> None:
     """Take from the guest what it costs to send for so long."""
     domain = domains(sim)[guard.domain]

@@ -12,7 +12,7 @@ guest's inputs takes none.  Only a loss of the channel leaves its backup behind:
 the guest ends at the first message that this loss has kept from the backup.
 """
 
-from vftsim.kernel import Chain, EventKind, Failure, Fifo, Record, Sim, Table, at, entry, event, fail, part
+from vftsim.kernel import Chain, EventKind, Failure, Fifo, Record, Sim, Table, at, entry, event, fail
 from vftsim.kernel.order import ENTITY_BITS
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.guard import Guard, guards, protection
@@ -101,20 +101,17 @@ def foresee(sim: Sim, cut: int, _: int) -> None:
     reach_point(sim, guard)
 
 
-@part
 def next_cut(sim: Sim, guard: Guard) -> Cut:
     """Return the next cut of a guard; row 0 if none is foreseen."""
     return cuts(sim)[foresights(sim)[guard.row].cuts.first]
 
 
-@part
 def is_cut_at(sim: Sim, guard: Guard, point: int) -> bool:
     """Tell whether a guest's life ends at a point."""
     # Asked first: row 0 has the point 0, as a guard without any loss has (is_cut_at_loss()).
     return foresights(sim)[guard.row].cuts.first != 0 and next_cut(sim, guard).finding.point == point
 
 
-@part
 def note_loss(sim: Sim, guard: Guard, limit_ns: int, written_ns: int) -> None:
     """Take note of a loss of the channel; fields as in :class:`Loss`."""
     loss = foresights(sim)[guard.row].loss
@@ -125,19 +122,16 @@ def note_loss(sim: Sim, guard: Guard, limit_ns: int, written_ns: int) -> None:
     loss.run_ns = run_ns(sim, guard)
 
 
-@part
 def is_cut_at_loss(sim: Sim, guard: Guard) -> bool:
     """Tell whether a guest's life ends with the last loss of the channel."""
     return is_cut_at(sim, guard, -foresights(sim)[guard.row].loss.number)
 
 
-@part
 def use_loss(sim: Sim, guard: Guard) -> int:
     """Come to the end that a cut at the last loss was made for.  Return when the backup last heard."""
     return use_cut(sim, guard, -foresights(sim)[guard.row].loss.number)
 
 
-@part
 def request_rollback_to_loss(sim: Sim, guard: Guard, is_fenced: bool, heard_ns: int) -> None:
     """End this pass: the guest must end with the last loss of the channel."""
     finding, loss = foresights(sim)[guard.row].finding, foresights(sim)[guard.row].loss
@@ -150,7 +144,6 @@ def request_rollback_to_loss(sim: Sim, guard: Guard, is_fenced: bool, heard_ns: 
     request_rollback(sim, guard)
 
 
-@part
 def foreseen_limit_ns(sim: Sim, guard: Guard) -> int:
     """Return the instant after which no message leaves that a loss to come lets through, of losses that are cuts."""
     least_ns = NEVER_NS
@@ -161,14 +154,12 @@ def foreseen_limit_ns(sim: Sim, guard: Guard) -> int:
     return least_ns
 
 
-@part
 def fenced_ns(sim: Sim, guard: Guard) -> int:
     """Return when the primary of the next cut is fenced; 0 if it crashes."""
     finding = next_cut(sim, guard).finding
     return finding.crash_ns if finding.is_fenced else 0
 
 
-@part
 def use_cut(sim: Sim, guard: Guard, point: int) -> int:
     """Come to the end that a cut was made for; ``point`` has been received.  Return when the backup last heard."""
     row = cut_list.pop(sim, foresights(sim)[guard.row].cuts)
@@ -187,7 +178,6 @@ def use_cut(sim: Sim, guard: Guard, point: int) -> int:
     return heard_ns
 
 
-@part
 def request_rollback(sim: Sim, guard: Guard) -> None:
     """End this pass: what has come was not foreseen, and rolls the guest back as its ``finding`` says.
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import on_pcpu_ns, submit
 from vftsim.platform.cpu.records import domains, work_done
@@ -57,7 +57,6 @@ def install(engine: Engine, guard: int, spec: SenderSpec) -> None:
     sender.page_ns, sender.state_ns = float(spec.page), spec.state
 
 
-@part
 def charge(sim: Sim, guard: Guard, pages: float, sender: Sender = BESIDE) -> None:
     """Give the domain that sends a state of so many pages the work."""
     demand_ns = sender.state_ns + nearest(sender.page_ns * pages)

@@ -13,7 +13,7 @@ real system sends them while the guest runs; on a link that is otherwise idle th
 state's transmission.
 """
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.io.disk import PAGE_BYTES
 from vftsim.platform.io.link import BITS_NS
@@ -85,7 +85,6 @@ class StateStream(Record):
 state_streams = Table("state_streams", StateStream, beside=guards)
 
 
-@part
 def begin(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Begin with a backup that is in step: this state counts as received."""
     stream.point += 1
@@ -108,7 +107,6 @@ def begin(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     clean(sim, guard)
 
 
-@part
 def take_state(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Take the state of the guest, which stands still."""
     stream.point += 1
@@ -132,7 +130,6 @@ def take_state(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     count(sim, guard, STATES, 1)
 
 
-@part
 def date(sim: Sim, guard: Guard, stream: StateStream) -> None:
     """Write down when a state is taken."""
     stream.taken_before_ns = stream.taken_ns
@@ -141,13 +138,11 @@ def date(sim: Sim, guard: Guard, stream: StateStream) -> None:
     stream.ran_ns = run_ns(sim, guard)
 
 
-@part
 def state_bytes(stream: StateStream) -> int:
     """Return the size of the state taken last on the wire, with the disk writes that it carries."""
     return stream.fixed_bytes + nearest(stream.pages * stream.page_bytes) + stream.carried_bytes
 
 
-@part
 def send(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Begin to transmit the state taken last."""
     # Read while the fields are still those of the state before.
@@ -169,13 +164,11 @@ def send(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     plan_apply(stream, arrival_ns(sim, guard))
 
 
-@part
 def compressed_ns(stream: StateStream, depart_ns: int) -> int:
     """Return when a state leaves: pages are compressed as they are sent, and what takes longer counts for both."""
     return max(depart_ns, stream.sent_from_ns + nearest(stream.pages * stream.page_ns))
 
 
-@part
 def send_piece(sim: Sim, guard: Guard, stream: StateStream = BESIDE, channel: Channel = BESIDE) -> None:
     """Put the next piece of a state on a shared wire; with the last one it is known when the state has left."""
     stream.piece_bytes = put_piece(sim, channel, stream.rest_bytes)
@@ -187,7 +180,6 @@ def send_piece(sim: Sim, guard: Guard, stream: StateStream = BESIDE, channel: Ch
         audit.send(sim, guard.audit, state_bytes(stream), stream.piece_ns, stream.latency_ns)
 
 
-@part
 def plan_apply(stream: StateStream, arrived_ns: int) -> None:
     """Work out when the backup's disk has applied a state that is complete at ``arrived_ns``."""
     apply_ns = 0
@@ -197,19 +189,16 @@ def plan_apply(stream: StateStream, arrived_ns: int) -> None:
     stream.applied_ns = max(stream.applied_before_ns, arrived_ns) + apply_ns
 
 
-@part
 def arrival_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when the last byte sent reaches the backup."""
     return stream.depart_ns + stream.latency_ns
 
 
-@part
 def ack_arrival_ns(sim: Sim, guard: Guard) -> int:
     """Return when the acknowledgement of the state that is sent is back."""
     return arrival_ns(sim, guard) + channels(sim)[guard.row].ack_ns
 
 
-@part
 def acknowledge(sim: Sim, guard: Guard, stream: StateStream = BESIDE, mirror: DiskMirror = BESIDE) -> None:
     """Take the acknowledgement of the state taken last."""
     stream.is_open = False
@@ -218,21 +207,18 @@ def acknowledge(sim: Sim, guard: Guard, stream: StateStream = BESIDE, mirror: Di
     stream.most_uncommitted_bytes = max(stream.most_uncommitted_bytes, uncommitted_bytes)
 
 
-@part
 def lose(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Let nothing through any more that has not arrived by now."""
     stream.lost_ns = sim.now_ns
     disk_mirror.lose(sim, guard, stream.depart_ns)
 
 
-@part
 def lose_acknowledgements(sim: Sim, guard: Guard) -> None:
     """Let no acknowledgement through any more, whatever has arrived: the backup died beyond a lost channel."""
     # Before every instant: whatever is asked, it was lost by then.
     state_streams(sim)[guard.row].lost_ns = -1
 
 
-@part
 def restore_channel(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
     """Let the channel work again: what had not left by then leaves now, what was on the wire is sent once more."""
     # Read while it is known since when nothing gets through: what had left by then is not sent again.
@@ -253,7 +239,6 @@ def restore_channel(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> Non
     plan_apply(stream, arrival_ns(sim, guard))
 
 
-@part
 def send_rest(sim: Sim, guard: Guard, rate_before: int, stream: StateStream = BESIDE) -> None:
     """Let what is left of a state on the wire continue over a channel that has changed; ``rate_before`` in bit/s.
 
@@ -272,7 +257,6 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int, stream: StateStream = BE
         audit.resend_rest(sim, guard.audit, begin_ns, stream.depart_ns, stream.latency_ns)
 
 
-@part
 def has_received_last(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> bool:
     """Tell whether the state taken last is, or will be, complete at the backup if the primary fails now."""
     if not stream.is_open:
@@ -281,13 +265,11 @@ def has_received_last(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> b
     return stream.is_sent and stream.depart_ns <= sim.now_ns and arrival_ns(sim, guard) <= stream.lost_ns
 
 
-@part
 def received_point(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return the number of the last state that the backup has or will have if the primary fails now."""
     return stream.point if has_received_last(sim, guard) else stream.point - 1
 
 
-@part
 def is_foreseen(sim: Sim, guard: Guard) -> bool:
     """Tell whether the backup has received the state with which the guest was stopped, for a crash that was foreseen.
 
@@ -297,25 +279,21 @@ def is_foreseen(sim: Sim, guard: Guard) -> bool:
     return next_cut(sim, guard).finding.point <= received_point(sim, guard)
 
 
-@part
 def received_taken_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when that state was taken."""
     return stream.taken_ns if has_received_last(sim, guard) else stream.taken_before_ns
 
 
-@part
 def execution_since_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return the CPU time that the guest has used since."""
     return run_ns(sim, guard) - (stream.ran_ns if has_received_last(sim, guard) else stream.ran_before_ns)
 
 
-@part
 def applied_by_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when the backup's disk has applied all that it has received."""
     return stream.applied_ns if has_received_last(sim, guard) or not stream.is_sent else stream.applied_before_ns
 
 
-@part
 def last_byte_ns(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> int:
     """Return when the backup hears the last byte if the primary fails now."""
     # Nothing of this state got through: the last byte heard was of the one before.

@@ -5,7 +5,7 @@ request of a disk is served and nobody gets the lock: whoever asks, or is still 
 it is back.  All outages are known before the run (:mod:`.device_faults`).
 """
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table
 from vftsim.platform.protection.guard import Guard, guards
 
 
@@ -28,14 +28,12 @@ outages = Table("storage_outages", Outage, 1 << 16, "let fewer faults strike")
 outage_list = Chain(outages, "link")
 
 
-@part
 def expect_outage(sim: Sim, guard: Guard, from_ns: int, until_ns: int) -> None:
     """Learn of an outage to come."""
     row = outages.new(sim, from_ns=from_ns, until_ns=until_ns)
     outage_list.push(sim, storages(sim)[guard.row].outages, row)
 
 
-@part
 def lock_from_ns(sim: Sim, guard: Guard, asked_ns: int, takes_ns: int) -> int:
     """Return when a host that wants the lock at ``asked_ns`` asks for it in vain no more; the lock ``takes_ns``."""
     begin_ns = asked_ns
@@ -52,7 +50,6 @@ def lock_from_ns(sim: Sim, guard: Guard, asked_ns: int, takes_ns: int) -> int:
     return begin_ns
 
 
-@part
 def locked_ns(sim: Sim, guard: Guard, is_fenced: bool, asked_ns: int, takes_ns: int) -> int:
     """Return when a host that wants to continue alone at ``asked_ns`` has the lock; without fencing it needs none."""
     return lock_from_ns(sim, guard, asked_ns, takes_ns) + takes_ns if is_fenced else asked_ns

@@ -10,7 +10,7 @@ cycle: the guest is stopped for the rest of each cycle.  The real system sets a 
 scheduler; a cycle of the order of the scheduler's quantum does the same from outside.
 """
 
-from vftsim.kernel import BESIDE, Record, Sim, Table, event, part
+from vftsim.kernel import BESIDE, Record, Sim, Table, event
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.guard import Guard, guards
@@ -38,7 +38,6 @@ class Throttle(Record):
 throttles = Table("throttles", Throttle, beside=guards)
 
 
-@part
 def start(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
     """Watch the lag."""
     throttle.is_active = True
@@ -49,7 +48,6 @@ def start(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
         machine.call_after(sim, guard, throttle.period_ns, on_check)
 
 
-@part
 def stop(sim: Sim, guard: Guard) -> None:
     """Stop watching: there is no secondary."""
     throttles(sim)[guard.row].is_active = False
@@ -70,7 +68,6 @@ def on_check(sim: Sim, guard: Guard, token: int, throttle: Throttle = BESIDE) ->
     machine.call_after(sim, guard, throttle.period_ns, on_check)
 
 
-@part
 def adjust(throttle: Throttle, lag_ns: int) -> None:
     """Take a step off the share, or give one back."""
     if lag_ns > throttle.lag_limit_ns:
@@ -86,7 +83,6 @@ def on_cycle(sim: Sim, guard_row: int, token: int) -> None:
     cycle(sim, guards(sim)[guard_row])
 
 
-@part
 def cycle(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
     """Begin a duty cycle with the part in which the guest stands still."""
     # Asked at the end of each cycle, not when the share rises: a cycle that has begun is played to its end.

@@ -24,7 +24,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import EventKind, Sim, at, entry, event, part
+from vftsim.kernel import EventKind, Sim, at, entry, event
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
@@ -74,7 +74,6 @@ def on_earlier(sim: Sim, load: farm.FarmLoad, token: int) -> None:
         at(sim, next_ns, EventKind.ARRIVAL, load.row, on_earlier, load.row)
 
 
-@part
 def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     """Take a row for a call."""
     row = farm.calls.new(sim)
@@ -96,7 +95,6 @@ def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     return row
 
 
-@part
 def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Free a call; what is still on its path is nobody's."""
     # Before the row is free: events and packets that still refer to it find it over.
@@ -109,13 +107,11 @@ def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     farm.calls.free(sim, call.row)
 
 
-@part
 def is_measured(load: farm.FarmLoad, call: farm.Call) -> bool:
     """Tell whether a call began after the warm-up."""
     return call.start_ns >= load.warmup_ns
 
 
-@part
 def begin_stage(sim: Sim, load: farm.FarmLoad, call: farm.Call, stage: int) -> None:
     call.stage = stage
     call.asked_ns = sim.now_ns
@@ -124,7 +120,6 @@ def begin_stage(sim: Sim, load: farm.FarmLoad, call: farm.Call, stage: int) -> N
     recheck_at(sim, call, sim.now_ns + (load.t1_ns if load.retransmits else farm.GIVE_UP * load.t1_ns))
 
 
-@part
 def send_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Send what the caller waits for an answer to."""
     message = int(farm.Message.INVITE)
@@ -135,7 +130,6 @@ def send_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     send_message(sim, load, call, message, load.port)
 
 
-@part
 def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, port: int) -> None:
     if sim.now_ns >= load.warmup_ns:
         load.messages += 1
@@ -148,12 +142,10 @@ def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, p
         send_to_host(sim, row)
 
 
-@part
 def is_from_callee(message: int) -> bool:
     return message == farm.Message.RINGING or message == farm.Message.OK or message == farm.Message.BYE_OK
 
 
-@part
 def agent_of(load: farm.FarmLoad, call: farm.Call, is_callee: bool) -> int:
     """Return the domain in which a call's user agent runs: calls take turns, its two ends are half a round apart."""
     ahead = load.agents // 2 if is_callee else 0
@@ -167,7 +159,6 @@ def on_sent(sim: Sim, packet_row: int, argument: int) -> None:
     send_to_host(sim, packet_row)
 
 
-@part
 def recheck_at(sim: Sim, call: farm.Call, due_ns: int) -> None:
     """Recheck the caller at a time; an event that is planned for earlier waits on."""
     call.due_ns = due_ns
@@ -194,14 +185,12 @@ def on_caller(sim: Sim, call: farm.Call, token: int) -> None:
         repeat_request(sim, load, call)
 
 
-@part
 def fail_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     if is_measured(load, call):
         load.failed += 1
     close_call(sim, load, call)
 
 
-@part
 def repeat_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Ask again, and wait for twice as long."""
     if sim.now_ns >= load.warmup_ns:
@@ -233,7 +222,6 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
         handle_message(sim, farm.loads(sim)[flow.state_row], call, packet)
 
 
-@part
 def is_for_callee(message: int) -> bool:
     return message == farm.Message.INVITE or message == farm.Message.ACK or message == farm.Message.BYE
 
@@ -248,7 +236,6 @@ def on_received(sim: Sim, packet_row: int, argument: int) -> None:
         handle_message(sim, farm.loads(sim)[argument], call, packet_row)
 
 
-@part
 def handle_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, packet: int) -> None:
     """Let the user agent that a message is for act on it, and free it."""
     message = farm.message_of(packets(sim)[packet].message)
@@ -259,7 +246,6 @@ def handle_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, packet: int) 
         handle_at_caller(sim, load, call, message)
 
 
-@part
 def handle_at_callee(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
     if message == farm.Message.BYE:
         send_message(sim, load, call, farm.Message.BYE_OK, call.front)
@@ -274,7 +260,6 @@ def handle_at_callee(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: in
             plan_callee(sim, call)
 
 
-@part
 def plan_callee(sim: Sim, call: farm.Call) -> None:
     """Recheck after a while whether the answer was acknowledged."""
     due_ns = sim.now_ns + call.callee_wait_ns
@@ -296,7 +281,6 @@ def on_callee(sim: Sim, call: farm.Call, token: int) -> None:
     plan_callee(sim, call)
 
 
-@part
 def handle_at_caller(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
     if message == farm.Message.REGISTERED and call.stage == farm.REGISTERING:
         if is_measured(load, call):
@@ -311,7 +295,6 @@ def handle_at_caller(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: in
         close_call(sim, load, call)
 
 
-@part
 def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Acknowledge the answer, every time it comes; the first time the call begins."""
     if not call.is_answered:

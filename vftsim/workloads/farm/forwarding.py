@@ -8,7 +8,7 @@ Simplifications: it takes no CPU time of the server beyond what the path takes; 
 it up.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import EventKind, Sim, at, event
 from vftsim.platform.io.packet import packets
 from vftsim.workloads.common import new_packet, send_or_wait
 from vftsim.workloads.farm import records as farm
@@ -16,13 +16,11 @@ from vftsim.workloads.farm import records as farm
 _BOOTS = 1 << 20
 
 
-@part
 def boot_key(server: farm.FarmServer) -> int:
     """Return what tells a server and its present boot from all others."""
     return server.row * _BOOTS + server.boots + 1
 
 
-@part
 def begin_forwarding(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Note that a server forwards an INVITE now, to which an answer should come within T1."""
     call = farm.calls(sim)[packets(sim)[packet].stream]
@@ -38,7 +36,6 @@ def begin_forwarding(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         start_timer_a(sim, call)
 
 
-@part
 def start_timer_a(sim: Sim, call: farm.Call) -> None:
     """Plan to send an INVITE again whose answer has not come (timer A)."""
     if call.forward_wait_ns > 0 and call.forward_timer == 0:
@@ -46,7 +43,6 @@ def start_timer_a(sim: Sim, call: farm.Call) -> None:
         call.forward_timer = at(sim, due_ns, EventKind.TIMER, call.row, on_retransmission, call.row)
 
 
-@part
 def end_forwarding(call: farm.Call) -> None:
     """Forward an INVITE no more: it is answered, or its call is over."""
     call.forward_wait_ns = 0

@@ -8,7 +8,7 @@ on a file (NFS), and the answer to any of them.
 from enum import IntEnum
 from typing import Annotated
 
-from vftsim.kernel import Fifo, Record, Table, part
+from vftsim.kernel import Fifo, Record, Table
 from vftsim.platform.io.packet import application, packets, workload
 from vftsim.workloads.gaps import Gaps
 
@@ -48,19 +48,16 @@ KINDS = 16
 server that it has chosen, where no client sees it."""
 
 
-@part
 def message_of(tagged: int) -> int:
     """Return the message without its tag."""
     return tagged % KINDS
 
 
-@part
 def is_forwarded(tagged: int) -> bool:
     """Tell whether a packet is on its path from a balancer to the server that it has chosen."""
     return tagged < 0
 
 
-@part
 def serial_of(tagged: int) -> int:
     """Return the serial number of the call or request that a packet belongs to."""
     return tagged // KINDS

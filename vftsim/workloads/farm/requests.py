@@ -5,14 +5,13 @@ What is lost on the way or with a machine's memory is repeated after ``retry``, 
 is ignored.  Left out: segments, acknowledgements, windows.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import EventKind, Sim, at, event
 from vftsim.platform.io.loopback import send_across
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets
 from vftsim.workloads.common import new_packet, routes, send_or_wait
 from vftsim.workloads.farm import records as farm
 
 
-@part
 def make_request(sim: Sim, server: farm.FarmServer, packet: int, ask: farm.Ask) -> None:
     """Send a request to the server whose turn it is, for the packet in the asker's hand."""
     route = routes(sim)[ask.first_route + ask.turn]
@@ -32,14 +31,12 @@ def make_request(sim: Sim, server: farm.FarmServer, packet: int, ask: farm.Ask) 
     send_request(sim, made, made.from_port, made.message)
 
 
-@part
 def send_request(sim: Sim, request: farm.Request, port: int, message: int) -> None:
     flow = farm.servers(sim)[request.asker].flow
     tagged = farm.KINDS * request.uses + message
     send_or_wait(sim, new_packet(sim, flow, port, request.row, request.row, tagged, request.size_bytes))
 
 
-@part
 def is_over(sim: Sim, packet: int) -> bool:
     """Tell whether the request of a packet has had its answer."""
     request = farm.requests(sim)[packets(sim)[packet].stream]
@@ -71,13 +68,11 @@ def repeat_discarded(sim: Sim, flow: Flow, packet: int) -> None:
         plan_repeat(sim, flow, packet)
 
 
-@part
 def is_taken(sim: Sim, packet: int) -> bool:
     """Tell whether a server has the request of a packet in hand, or has answered it."""
     return farm.requests(sim)[packets(sim)[packet].stream].state > farm.ASKED
 
 
-@part
 def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
     """Plan to send a request or an answer again; a request that is lost is in nobody's hand."""
     if is_over(sim, packet):
@@ -100,7 +95,6 @@ def on_repeat(sim: Sim, request: farm.Request, token: int) -> None:
         send_request(sim, request, request.from_port, request.message)
 
 
-@part
 def end_request(sim: Sim, request: farm.Request) -> None:
     """Free a request whose answer has come."""
     request.state = 0

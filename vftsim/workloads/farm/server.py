@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.errors import ConservationError
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Sim
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for
@@ -93,7 +93,6 @@ def messages_refused(sim: Sim, program: Application) -> int:
     return drops(sim)[farm.servers(sim)[program.state_row].socket_full].count
 
 
-@part
 def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Let a thread begin, or wait for one; a full socket drops."""
     if server.active < server.threads:
@@ -105,7 +104,6 @@ def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         drop(sim, packet, server.socket_full)
 
 
-@part
 def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
     """Let a thread compute for a message: one that is running continues."""
     server.active += 1
@@ -127,7 +125,6 @@ def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> N
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_worked, packet, server.row)
 
 
-@part
 def note_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Note that an INVITE is answered which the server has forwarded."""
     call = farm.calls(sim)[packets(sim)[packet].stream]
@@ -135,7 +132,6 @@ def note_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         end_forwarding(call)
 
 
-@part
 def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_repeat: bool) -> int:
     """Return the CPU time of an operation with what its packets and its protection cost; below 10**15 ns exact."""
     overhead = overheads(sim)[server.program]
@@ -145,7 +141,6 @@ def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_r
     return int(demand_ns + operation.send_ns + operation.outputs * overhead.output_ns)
 
 
-@part
 def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
     invite = packets(sim)[packet]
@@ -184,7 +179,6 @@ def on_worked(sim: Sim, packet: int, server: farm.FarmServer) -> None:
     continue_message(sim, server, packet, True)
 
 
-@part
 def send_trying(sim: Sim, packet: int) -> None:
     """Tell the caller that its INVITE is under way."""
     invite = packets(sim)[packet]
@@ -193,7 +187,6 @@ def send_trying(sim: Sim, packet: int) -> None:
     send_or_wait(sim, new_packet(sim, invite.flow, invite.port, invite.stream, invite.entity, trying, size_bytes))
 
 
-@part
 def count_of(ask: farm.Ask) -> int:
     """Return how many requests an ask comes to this time."""
     ask.due += ask.times
@@ -202,7 +195,6 @@ def count_of(ask: farm.Ask) -> int:
     return count
 
 
-@part
 def continue_message(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
     """Do what is next for a message: a disk operation, a request, or the end."""
     visit = farm.visits(sim)[packet]
@@ -228,7 +220,6 @@ def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
     continue_message(sim, farm.servers(sim)[program.state_row], tag, False)
 
 
-@part
 def handle_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Continue the message for which another server was asked, if it is still in hand."""
     if is_over(sim, packet):
@@ -244,7 +235,6 @@ def handle_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         continue_message(sim, server, parent, False)
 
 
-@part
 def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
     """Let a message leave, and its thread take the next."""
     packet_list.remove(sim, server.in_hand, packet)
@@ -265,7 +255,6 @@ def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> 
         begin(sim, server, following, is_running)
 
 
-@part
 def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
     """Count a message that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= server.warmup_ns:
@@ -273,7 +262,6 @@ def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
         server.busy_ns = add_time(sim, server.busy_ns, sim.now_ns - max(visit.begin_ns, server.warmup_ns))
 
 
-@part
 def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Answer, forward to the call's server, or relay."""
     made = packets(sim)[packet]
@@ -291,7 +279,6 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     send_or_wait(sim, packet)
 
 
-@part
 def choose_server(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Send a message on to its call's server; choose whose turn it is for a call that has none yet."""
     message, visit = packets(sim)[packet], farm.visits(sim)[packet]

@@ -5,7 +5,7 @@ INVITE until its ACK arrives (RFC 3261, 13.3.1.4) and answer a repeated request 
 A delay above its threshold, or a message never answered, makes the attempt inadequately handled.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import EventKind, Sim, at, event
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.host_cards import send_to_host
@@ -19,7 +19,6 @@ from vftsim.workloads.sip.retransmission import Repetition, begin, must_repeat, 
 ims_bench = workload.kind("ims_bench")
 
 
-@part
 def start_attempt(sim: Sim, bench: Bench, row: int) -> None:
     # Referred to before anything is sent: a message dropped at once is the last to refer to its stream.
     attempts(sim)[row].is_kept = True
@@ -35,7 +34,6 @@ def start_attempt(sim: Sim, bench: Bench, row: int) -> None:
     update_ref(sim, row)
 
 
-@part
 def update_ref(sim: Sim, row: int) -> None:
     """Last in all that happens to an attempt: refer to its stream for as long as something can happen by itself."""
     attempt = attempts(sim)[row]
@@ -52,7 +50,6 @@ def update_ref(sim: Sim, row: int) -> None:
 # Messages out and in
 
 
-@part
 def send_message(sim: Sim, bench: Bench, row: int, message: int) -> None:
     """Send a message, at the price of CPU time if the user agents run on a host of the model."""
     bench.to_server[message] += 1
@@ -71,7 +68,6 @@ def on_reacted(sim: Sim, packet_row: int, token: int) -> None:
     send_after_work(sim, benches(sim)[flows(sim)[packets(sim)[packet_row].flow].state_row], packet_row)
 
 
-@part
 def send_after_work(sim: Sim, bench: Bench, packet: int) -> None:
     """Put a message on its way, after the CPU work for it."""
     packets(sim)[packet].sent_ns = sim.now_ns
@@ -121,7 +117,6 @@ def discard(sim: Sim, flow: Flow, packet: int) -> None:
     drop_ref(sim, packets(sim)[packet].stream)
 
 
-@part
 def handle_message(sim: Sim, bench: Bench, packet: int) -> None:
     """Act on a message from the server, and free it."""
     row = packets(sim)[packet].stream
@@ -137,7 +132,6 @@ def handle_message(sim: Sim, bench: Bench, packet: int) -> None:
     packets.free(sim, packet)
 
 
-@part
 def note_received(attempt: Attempt, message: int) -> bool:
     """Note that a user agent has received a message; true the first time."""
     bit = 1 << message
@@ -149,7 +143,6 @@ def note_received(attempt: Attempt, message: int) -> bool:
 # Requests of the caller
 
 
-@part
 def send_request(sim: Sim, bench: Bench, row: int, message: int) -> None:
     """Send a request, and repeat it until it is answered or given up."""
     attempt = attempts(sim)[row]
@@ -173,7 +166,6 @@ def on_unanswered(sim: Sim, attempt_row: int, token: int) -> None:
     repeat_or_fail(sim, attempt, attempt.client, attempt_row, on_unanswered, attempt.request)
 
 
-@part
 def repeat_or_fail(sim: Sim, attempt: Attempt, repetition: Repetition, row: int, on_wait: int, message: int) -> None:
     """Send a message again that nobody has answered, or end its attempt in failure."""
     bench = benches(sim)[attempt.bench]
@@ -185,7 +177,6 @@ def repeat_or_fail(sim: Sim, attempt: Attempt, repetition: Repetition, row: int,
     update_ref(sim, row)
 
 
-@part
 def answered(attempt: Attempt) -> None:
     """Take note that the caller's request is answered."""
     if attempt.outstanding:
@@ -193,7 +184,6 @@ def answered(attempt: Attempt) -> None:
         attempt.outstanding = False
 
 
-@part
 def fail_attempt(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     """End an attempt in failure.
 
@@ -204,7 +194,6 @@ def fail_attempt(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     end(sim, bench, attempt)
 
 
-@part
 def overdue(sim: Sim, bench: Bench, attempt: Attempt) -> bool:
     """Tell whether the caller has waited for an answer for longer than the threshold of the delay it makes."""
     if not attempt.outstanding:
@@ -222,7 +211,6 @@ def overdue(sim: Sim, bench: Bench, attempt: Attempt) -> bool:
 # Replies to the caller
 
 
-@part
 def handle_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
     """Act on the server's own reply, or on one that ends an attempt."""
     if message == Message.TRYING:
@@ -241,7 +229,6 @@ def handle_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: in
         fail_attempt(sim, bench, attempt)
 
 
-@part
 def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     """Register again with credentials; a second challenge is unexpected."""
     is_first = note_received(attempt, Message.UNAUTHORIZED)
@@ -257,7 +244,6 @@ def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     send_request(sim, bench, row, Message.REGISTER_CREDENTIALS)
 
 
-@part
 def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     """End a registration."""
     if not note_received(attempt, Message.OK_REGISTER) or attempt.ended:
@@ -270,7 +256,6 @@ def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     end(sim, bench, attempt)
 
 
-@part
 def finished(sim: Sim, bench: Bench, attempt: Attempt, message: int, delay: int) -> None:
     """End a call or a page message with the answer to its last request."""
     if not note_received(attempt, message) or attempt.ended:
@@ -281,14 +266,12 @@ def finished(sim: Sim, bench: Bench, attempt: Attempt, message: int, delay: int)
     end(sim, bench, attempt)
 
 
-@part
 def provisional(attempt: Attempt) -> None:
     """Repeat the INVITE no more, unless it was answered already."""
     if attempt.seen & (1 << Message.OK_INVITE) == 0:
         answered(attempt)
 
 
-@part
 def answered_call(sim: Sim, attempt: Attempt) -> None:
     """Take note that the callee has answered the call."""
     if not note_received(attempt, Message.OK_INVITE):
@@ -313,7 +296,6 @@ def on_hang_up(sim: Sim, attempt_row: int, token: int) -> None:
 # Setting up a call, and what callees answer
 
 
-@part
 def handle_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
     """Act on what the server has relayed: a request to the callee, or a reply to the caller's INVITE."""
     if message == Message.INVITE:
@@ -333,7 +315,6 @@ def handle_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: 
         send_message(sim, bench, row, Message.OK_MESSAGE)
 
 
-@part
 def invited(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     """Ring; answer a repeated INVITE with the last reply."""
     if note_received(attempt, Message.INVITE):
@@ -371,7 +352,6 @@ def on_unacknowledged(sim: Sim, attempt_row: int, token: int) -> None:
     repeat_or_fail(sim, attempt, attempt.callee, attempt_row, on_unacknowledged, Message.OK_INVITE)
 
 
-@part
 def acknowledged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     """The call is set up: it lasts for its holding time."""
     attempt.callee.timer = 0

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import Engine, EventKind, Failure, Record, Sim, Table, at, entry, event, fail, part
+from vftsim.kernel import Engine, EventKind, Failure, Record, Sim, Table, at, entry, event, fail
 from vftsim.kernel.agenda import make_due
 from vftsim.kernel.columns import write_columns
 from vftsim.sampling import Streams, categorical, gamma_ns, unit_exponential
@@ -95,7 +95,6 @@ def write_chunk(engine: Engine, number: int, chunk: dict[str, NDArray[Any]]) -> 
     write_columns(engine, attempt_draws, chunk, number * CHUNK % MOST_DRAWS)
 
 
-@part
 def take_draw(sim: Sim, bench: Bench) -> int:
     """Take the next draw; the one before must have been used."""
     if bench.next_draw == bench.draws_written:
@@ -120,7 +119,6 @@ def on_batch(sim: Sim, bench_row: int, token: int) -> None:
     begin_batch(sim, benches(sim)[bench_row])
 
 
-@part
 def begin_batch(sim: Sim, bench: Bench) -> None:
     """Begin a batch, and plan the next."""
     if bench.batches_left == 0:
@@ -139,7 +137,6 @@ def begin_arrivals(sim: Sim, bench: Bench, _: int) -> None:
     plan_arrival(sim, bench)
 
 
-@part
 def plan_arrival(sim: Sim, bench: Bench) -> None:
     """Plan the next arrival, if it comes in time; its place is the row of its draw."""
     row = take_draw(sim, bench)
@@ -158,7 +155,6 @@ def on_arrival(sim: Sim, draw_row: int, token: int) -> None:
     plan_arrival(sim, bench)
 
 
-@part
 def begin_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> None:
     """Begin an attempt, if subscribers for it are free."""
     phase = phases(sim)[bench.phase]
@@ -188,7 +184,6 @@ def begin_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> None:
     start_attempt(sim, bench, row)
 
 
-@part
 def new_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> int:
     """Make a stream and the attempt beside it."""
     row = streams.new(sim, number=bench.begun, uses=0)

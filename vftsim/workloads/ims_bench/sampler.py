@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event
 from vftsim.kernel.columns import arrays_of
 from vftsim.kernel.record import fields
 from vftsim.platform.cpu.host import sync_running
@@ -92,7 +92,6 @@ def end_sampling(sim: Sim, _: int, __: int) -> int:
     return dropped(sim, sampler)
 
 
-@part
 def plan_sample(sim: Sim, sampler: Sampler, delay_ns: int) -> None:
     """Plan the next sample, before the arrivals of its instant."""
     sampler.planned = at(sim, sim.now_ns + delay_ns, EventKind.ARRIVAL, _BEFORE_ARRIVALS, on_sample, 1)
@@ -108,7 +107,6 @@ def on_sample(sim: Sim, sampler: Sampler, token: int) -> None:
     plan_sample(sim, sampler, sampler.period_ns)
 
 
-@part
 def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
     """Write the totals down; the vCPUs are charged first, which matters to a scheduler that rounds when it charges."""
     bench, domain = benches(sim)[sampler.bench], domains(sim)[sampler.domain]
@@ -133,7 +131,6 @@ def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
         sim.wants_input = True
 
 
-@part
 def dropped(sim: Sim, sampler: Sampler) -> int:
     """Return how many datagrams have been lost up to now, wherever the sampler looks."""
     total = 0

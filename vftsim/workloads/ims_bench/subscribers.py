@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import Engine, Record, Sim, Table
 from vftsim.kernel.columns import write_columns
 from vftsim.workloads.ims_bench.attempt import Bench, Pool
 
@@ -39,7 +39,6 @@ def _fill(engine: Engine, pool: Pool, most: int, users: range) -> None:
     write_columns(engine, blocks, {"users": held}, pool.first_block)
 
 
-@part
 def take_subscriber(sim: Sim, pool: Pool, choice: float) -> int:
     """Take a free subscriber; ``choice`` in [0, 1) picks it.  Returns -1 if there is none."""
     if pool.count == 0:
@@ -53,7 +52,6 @@ def take_subscriber(sim: Sim, pool: Pool, choice: float) -> int:
     return user
 
 
-@part
 def put_back(sim: Sim, pool: Pool, user: int) -> None:
     """Return a subscriber to a pool."""
     blocks(sim)[pool.first_block + pool.count // BLOCK].users[pool.count % BLOCK] = user

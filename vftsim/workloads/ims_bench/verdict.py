@@ -1,6 +1,6 @@
 """What becomes of an attempt: its delays, whether it was handled adequately, its end."""
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Sim
 from vftsim.platform.delays import add_delay
 from vftsim.workloads.ims_bench import metrics
 from vftsim.workloads.ims_bench.attempt import Attempt, Bench, Phase, phases
@@ -10,7 +10,6 @@ from vftsim.workloads.sip.messages import Scenario
 _WORD = (1 << 62) - 1
 
 
-@part
 def measure(sim: Sim, bench: Bench, attempt: Attempt, delay: int, value_ns: int) -> None:
     """Count a delay in the attempt's phase; one above its threshold makes the attempt inadequate."""
     count(sim, attempt, delay, value_ns)
@@ -24,14 +23,12 @@ def measure(sim: Sim, bench: Bench, attempt: Attempt, delay: int, value_ns: int)
         inadequate(sim, bench, attempt)
 
 
-@part
 def count(sim: Sim, attempt: Attempt, delay: int, value_ns: int) -> None:
     """Count a delay in the attempt's phase."""
     if attempt.counted:
         add_delay(sim, phases(sim)[attempt.phase].first_delay + delay, value_ns)
 
 
-@part
 def limit_ns(bench: Bench, delay: int) -> int:
     if delay in (metrics.SES1, metrics.SES2):
         return bench.session_setup_ns
@@ -44,7 +41,6 @@ def limit_ns(bench: Bench, delay: int) -> int:
     return bench.registration_ns
 
 
-@part
 def inadequate(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     """Note, once, that an attempt was handled inadequately."""
     if attempt.failed:
@@ -60,14 +56,12 @@ def inadequate(sim: Sim, bench: Bench, attempt: Attempt) -> None:
             judge(phase, attempt)
 
 
-@part
 def judge(phase: Phase, attempt: Attempt) -> None:
     """Count an attempt that cannot be adequate any more, if it began early enough to be judged."""
     if attempt.start_ns <= phase.judged_until_ns:
         phase.judged_inadequate[attempt.scenario] += 1
 
 
-@part
 def end(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     """End an attempt and give its subscribers back."""
     if attempt.ended:

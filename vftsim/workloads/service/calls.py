@@ -4,7 +4,7 @@ A packet that leaves its domain comes to its flow as everywhere; here the flow s
 Nobody is told of one that is lost: its asker waits for the time-out.
 """
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Sim
 from vftsim.kernel.inputs import draw
 from vftsim.platform.io.loopback import send_across
 from vftsim.platform.io.packet import Flow, delivered, packets, ports
@@ -24,7 +24,6 @@ from vftsim.workloads.service.records import (
 )
 
 
-@part
 def plan_calls(sim: Sim, service: Service, packet: int) -> None:
     """Find the calls that are next for a request: one, or parallel ones together; none: it has made all of them."""
     visit = visits(sim)[packet]
@@ -42,7 +41,6 @@ def plan_calls(sim: Sim, service: Service, packet: int) -> None:
             begin_plan(sim, visit)
 
 
-@part
 def begin_plan(sim: Sim, visit: Visit) -> None:
     """Turn to the next entry of the calls; a request that does not make them has none left of it."""
     plan = plans(sim)[visit.next_plan]
@@ -53,7 +51,6 @@ def begin_plan(sim: Sim, visit: Visit) -> None:
         visit.left = plan.count
 
 
-@part
 def is_in_cache(sim: Sim, service: Service, plan: Plan) -> bool:
     """Tell whether the cache has the answer; one that it might have had is there from now on."""
     if plan.hit == 0:
@@ -70,7 +67,6 @@ def is_in_cache(sim: Sim, service: Service, plan: Plan) -> bool:
     return is_there
 
 
-@part
 def open_call(sim: Sim, plan: Plan, packet: int) -> int:
     """Take a row for a call of the next whose turn it is."""
     row = calls.new(sim)
@@ -89,14 +85,12 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
     return row
 
 
-@part
 def redirect_to_next(sim: Sim, call: Call) -> None:
     """Direct a call that is repeated at the next copy; where there is one only, at that one again."""
     plan = plans(sim)[call.plan]
     direct(sim, plan, call, next_copy(sim, plan, call.route - plan.first_route + 1, plan.routes - 1))
 
 
-@part
 def next_copy(sim: Sim, plan: Plan, first: int, number: int) -> int:
     """Return the first of a number of copies in turn that is not passed over; where all of them are, the first."""
     step = 0
@@ -105,14 +99,12 @@ def next_copy(sim: Sim, plan: Plan, first: int, number: int) -> int:
     return (first + (0 if step == number else step)) % plan.routes
 
 
-@part
 def is_passed_over(sim: Sim, plan: Plan, route: int) -> bool:
     """Tell whether a copy was silent too often, and neither too long ago nor tried anew since."""
     peer = peers(sim)[route]
     return plan.max_fails > 0 and peer.fails >= plan.max_fails and sim.now_ns - peer.checked_ns <= plan.fail_timeout_ns
 
 
-@part
 def direct(sim: Sim, plan: Plan, call: Call, copy: int) -> None:
     """Direct a call at a copy: one that nobody has tried for long is tried by this call alone."""
     call.route = plan.first_route + copy
@@ -121,7 +113,6 @@ def direct(sim: Sim, plan: Plan, call: Call, copy: int) -> None:
         peer.checked_ns = sim.now_ns
 
 
-@part
 def note_timeout(sim: Sim, call: Call) -> None:
     """The copy at which a call was directed has not answered in time."""
     peer = peers(sim)[call.route]
@@ -130,7 +121,6 @@ def note_timeout(sim: Sim, call: Call) -> None:
     peer.checked_ns = sim.now_ns
 
 
-@part
 def note_answer(sim: Sim, call: Call, route: int) -> None:
     """An answer has come by a route: a copy that the call has tried anew is asked as before."""
     peer = peers(sim)[route]
@@ -138,7 +128,6 @@ def note_answer(sim: Sim, call: Call, route: int) -> None:
         peer.fails = 0
 
 
-@part
 def forget_peers(sim: Sim, plan: Plan) -> None:
     """Forget which copies were silent."""
     route = plan.first_route
@@ -147,7 +136,6 @@ def forget_peers(sim: Sim, plan: Plan) -> None:
         route += 1
 
 
-@part
 def close_call(sim: Sim, call: Call) -> None:
     """Free a call that is in no list; what is still on its path is nobody's."""
     plans(sim)[call.plan].closed += 1
@@ -157,7 +145,6 @@ def close_call(sim: Sim, call: Call) -> None:
     calls.free(sim, call.row)
 
 
-@part
 def close_all(sim: Sim, visit: Visit) -> None:
     """Free the calls of a request that waits for them no more."""
     while visit.planned.length > 0:
@@ -166,7 +153,6 @@ def close_all(sim: Sim, visit: Visit) -> None:
         close_call(sim, calls(sim)[call_list.pop(sim, visit.asked)])
 
 
-@part
 def making_ns(sim: Sim, service: Service, visit: Visit) -> int:
     """Return the CPU time of making the calls that are planned: the asker's own, its path's, its protection's."""
     demand_ns = 0
@@ -178,13 +164,11 @@ def making_ns(sim: Sim, service: Service, visit: Visit) -> int:
     return demand_ns
 
 
-@part
 def asker_of(sim: Sim, call: Call) -> int:
     """Return the row of the service that makes a call."""
     return plans(sim)[call.plan].service
 
 
-@part
 def send_call(sim: Sim, call: Call) -> None:
     """Send the request of a call; its thread waits for the answer, room or not."""
     flow = services(sim)[asker_of(sim, call)].flow

@@ -3,7 +3,7 @@
 Rules: :mod:`vftsim.workloads.service`.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import EventKind, Sim, at, event
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for, interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -74,7 +74,6 @@ def requests_refused(sim: Sim, program: Application) -> int:
     return services(sim)[program.state_row].refused
 
 
-@part
 def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     """Let a thread compute for a request: one that is running continues."""
     visit = visits(sim)[packet]
@@ -104,7 +103,6 @@ def on_computed(sim: Sim, packet: int, argument: int) -> None:
     continue_request(sim, services(sim)[argument], packet, True)
 
 
-@part
 def continue_request(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     """Do what is next for a request: a transfer, calls, or the answer."""
     visit = visits(sim)[packet]
@@ -123,7 +121,6 @@ def continue_request(sim: Sim, service: Service, packet: int, is_running: bool) 
         send_planned(sim, service, visit)
 
 
-@part
 def must_wait_for_disk(sim: Sim, service: Service, visit: Visit, packet: int) -> bool:
     """Ask for the next transfer, if there is one left; a write that is done at once is followed by the next."""
     while visit.reads_left + visit.writes_left > 0:
@@ -153,7 +150,6 @@ def on_calls_made(sim: Sim, visit_row: int, argument: int) -> None:
     send_planned(sim, services(sim)[argument], visits(sim)[visit_row])
 
 
-@part
 def send_planned(sim: Sim, service: Service, visit: Visit) -> None:
     while visit.planned.length > 0:
         call = calls(sim)[call_list.pop(sim, visit.planned)]
@@ -163,7 +159,6 @@ def send_planned(sim: Sim, service: Service, visit: Visit) -> None:
         issue(sim, call)
 
 
-@part
 def issue(sim: Sim, call: Call) -> None:
     """Send a call, and watch for its answer."""
     call.timer = 0
@@ -200,7 +195,6 @@ def on_timeout(sim: Sim, call: Call, argument: int) -> None:
         issue(sim, call)
 
 
-@part
 def handle_answer(sim: Sim, service: Service, packet: int) -> None:
     """Continue the request for which another service was asked, if it waits for no other answer."""
     call = calls(sim)[packets(sim)[packet].stream]
@@ -222,7 +216,6 @@ def handle_answer(sim: Sim, service: Service, packet: int) -> None:
         continue_request(sim, service, parent, False)
 
 
-@part
 def fail_request(sim: Sim, service: Service, call: Call) -> None:
     """A call has failed: say at once that so has the request for which it was made."""
     if sim.now_ns >= service.warmup_ns:
@@ -232,7 +225,6 @@ def fail_request(sim: Sim, service: Service, call: Call) -> None:
     finish(sim, service, call.parent, False)
 
 
-@part
 def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     """Send the answer, or sleep until there is room."""
     packet_list.remove(sim, service.in_hand, packet)
@@ -253,7 +245,6 @@ def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
         service.blocked += 1
 
 
-@part
 def count_request(sim: Sim, service: Service, visit: Visit) -> None:
     """Count a request that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= service.warmup_ns:
@@ -268,7 +259,6 @@ def count_request(sim: Sim, service: Service, visit: Visit) -> None:
         add_delay_since(sim, service.response, visit.came_ns, service.warmup_ns)
 
 
-@part
 def take_next(sim: Sim, service: Service, process: int, is_running: bool) -> None:
     """Let a thread that has sent its answer take the next request, or sleep."""
     service.answered += 1

@@ -1,6 +1,6 @@
 """What a SIP server sends: replies, forwarded requests, and those again that nobody has answered."""
 
-from vftsim.kernel import BESIDE, Sim, event, part
+from vftsim.kernel import BESIDE, Sim, event
 from vftsim.platform.cpu.jobs import submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import ports
@@ -25,7 +25,6 @@ TIMER_PROCESS = -1
 """Who sends what no worker sends."""
 
 
-@part
 def send_message(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message: int) -> None:
     """Put a datagram on its way to the user agents, or have the process that sends it sleep until there is room."""
     packet = new_message(sim, flow, port, stream, message)
@@ -38,12 +37,10 @@ def send_message(sim: Sim, server: SipServer, flow: int, port: int, stream: int,
         wait_for_slot(sim, ports(sim)[port], packet, server.speaker)
 
 
-@part
 def answer_from(sim: Sim, server: SipServer, transaction: Transaction, message: int) -> None:
     send_message(sim, server, transaction.flow, transaction.port, transaction.stream, message)
 
 
-@part
 def forward(sim: Sim, server: SipServer, row: int, rules: SipRules = BESIDE) -> None:
     """Forward a new request, and repeat it until it is answered."""
     transaction = transactions(sim)[row]
@@ -59,7 +56,6 @@ def forward(sim: Sim, server: SipServer, row: int, rules: SipRules = BESIDE) -> 
     add_use(sim, row)
 
 
-@part
 def stop_repeating(sim: Sim, row: int) -> None:
     """Take note of a reply to a forwarded request."""
     transaction = transactions(sim)[row]
@@ -87,7 +83,6 @@ def on_unanswered(sim: Sim, transaction_row: int, token: int) -> None:
         repeat_or_give_up(sim, server, transaction_row)
 
 
-@part
 def repeat_or_give_up(sim: Sim, server: SipServer, transaction_row: int) -> None:
     """Send a forwarded request again, unless it is time to give it up."""
     transaction = transactions(sim)[transaction_row]
@@ -114,7 +109,6 @@ def on_repeat(sim: Sim, transaction_row: int, argument: int) -> None:
     drop_use(sim, transaction_row)
 
 
-@part
 def give_up(sim: Sim, server: SipServer, row: int) -> None:
     """Give up a request that nobody has answered: the caller gets 408, at the price of one message sent."""
     if transactions(sim)[row].is_final:
@@ -126,13 +120,11 @@ def give_up(sim: Sim, server: SipServer, row: int) -> None:
     do_in_timer_process(sim, server, cost_ns, on_give_up, row)
 
 
-@part
 def do_in_timer_process(sim: Sim, server: SipServer, cost_ns: int, on_done: int, row: int) -> None:
     """Have the timer process do a piece of work."""
     submit_for(sim, domains(sim)[server.domain], server.timer_process, cost_ns, on_done, row, 0)
 
 
-@part
 def catch_up(sim: Sim, server: SipServer) -> None:
     """Repeat or give up what came due while the timer process was busy, unless an answer has come since."""
     while server.late.length > 0:

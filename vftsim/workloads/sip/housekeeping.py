@@ -3,7 +3,7 @@
 Rules: :mod:`vftsim.workloads.sip.server` and :mod:`vftsim.workloads.sip.transactions`.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event
 from vftsim.platform.cpu.jobs import submit_background, submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import packet_list
@@ -16,7 +16,6 @@ from vftsim.workloads.sip.worker import work_on
 _REMOVAL, _FLUSH, _STALL = 0, 1, 2
 
 
-@part
 def start_timers(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Start the periodic timer processes; those of an earlier boot are stopped by it."""
     plan_housekeeping(sim, server, rules)
@@ -29,7 +28,6 @@ def start_timers(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
         plan_stall(sim, server, rules)
 
 
-@part
 def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules) -> None:
     """Plan the next run of the timer process."""
     due_ns = sim.now_ns + rules.timer_period_ns
@@ -48,7 +46,6 @@ def on_housekeeping(sim: Sim, server: SipServer, token: int, rules: SipRules = B
     plan_housekeeping(sim, server, rules)
 
 
-@part
 def do_housekeeping(sim: Sim, server: SipServer, rules: SipRules, ticks: int) -> None:
     """Do the work of one or more periods of the timer process."""
     give_up_ringing(sim, server)
@@ -61,7 +58,6 @@ def do_housekeeping(sim: Sim, server: SipServer, rules: SipRules, ticks: int) ->
         do_in_timer_process(sim, server, cost_ns, on_removed, server.row)
 
 
-@part
 def give_up_ringing(sim: Sim, server: SipServer) -> None:
     """Give up the INVITEs that have rung for too long."""
     while server.ringing.length > 0 and transactions(sim)[server.ringing.first].rings_until_ns <= sim.now_ns:
@@ -75,7 +71,6 @@ def on_removed(sim: Sim, sip_server_row: int, argument: int) -> None:
     """Expired transactions have been removed; nothing is seen of it outside."""
 
 
-@part
 def plan_flush(sim: Sim, server: SipServer, rules: SipRules) -> None:
     """Plan the next flush of location records."""
     server.flush = at(sim, sim.now_ns + rules.location_flush_period_ns, EventKind.TIMER, _FLUSH, on_flush, server.row)
@@ -96,7 +91,6 @@ def on_flush(sim: Sim, server: SipServer, token: int) -> None:
     plan_flush(sim, server, sip_rules(sim)[server.row])
 
 
-@part
 def write_record(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Write one location record, in the background or from the timer process, which prepares the query and sleeps."""
     cost_ns = max(1, int(server.inflation * rules.location_write_cost_ns * busy_factor(sim, server)))
@@ -131,7 +125,6 @@ def on_written(sim: Sim, server: SipServer, argument: int) -> None:
         end_flush(sim, server)
 
 
-@part
 def end_flush(sim: Sim, server: SipServer) -> None:
     """The timer process turns to what has come due during the flush."""
     # First: timers that go off from here on are served at once again.
@@ -143,7 +136,6 @@ def end_flush(sim: Sim, server: SipServer) -> None:
     catch_up(sim, server)
 
 
-@part
 def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
     server.stall = at(sim, sim.now_ns + rules.stall_period_ns, EventKind.TIMER, _STALL, on_stall, server.row)
 

@@ -20,7 +20,7 @@ smallest halves of an initial one together.
 from enum import IntEnum
 from typing import Annotated
 
-from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel import Engine, Record, Sim, Table
 from vftsim.workloads.common import new_packet
 
 
@@ -119,13 +119,11 @@ class Stream(Record):
 streams = Table("sip_streams", Stream, 1 << 19, "lower the load, or let user agents give up earlier")
 
 
-@part
 def add_ref(sim: Sim, stream: int) -> None:
     """Refer to a stream."""
     streams(sim)[stream].uses += 1
 
 
-@part
 def drop_ref(sim: Sim, stream: int) -> None:
     """Refer to a stream no longer; it is freed when nothing does."""
     stream_record = streams(sim)[stream]
@@ -134,7 +132,6 @@ def drop_ref(sim: Sim, stream: int) -> None:
         streams.free(sim, stream)
 
 
-@part
 def new_message(sim: Sim, flow: int, port: int, stream: int, message: int) -> int:
     """Make the packet of a message, which refers to its stream until it ends."""
     number, size_bytes = streams(sim)[stream].number, message_facts(sim)[1 + message].size_bytes

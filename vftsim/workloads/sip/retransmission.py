@@ -9,7 +9,7 @@ Who repeats a message has a :class:`Repetition` in his record and an event of hi
 :func:`must_repeat` whether to send again or to give up.
 """
 
-from vftsim.kernel import EventKind, Record, Sim, at, part
+from vftsim.kernel import EventKind, Record, Sim, at
 
 NO_LIMIT = 1 << 30
 LONGEST_WAIT_NS = 1 << 60
@@ -31,7 +31,6 @@ class Repetition(Record):
     end_ns: int
 
 
-@part
 def begin(repetition: Repetition, first_wait_ns: int, ceiling_ns: int, limit: int, end_ns: int) -> None:
     """Set up the repetition of a message that is being sent; :func:`wait` comes next."""
     repetition.count = 0
@@ -41,7 +40,6 @@ def begin(repetition: Repetition, first_wait_ns: int, ceiling_ns: int, limit: in
     repetition.end_ns = end_ns
 
 
-@part
 def wait(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -> None:
     """Plan the event ``action`` for the end of the present wait."""
     due_ns = sim.now_ns + repetition.wait_ns
@@ -50,7 +48,6 @@ def wait(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -
     repetition.timer = at(sim, due_ns, EventKind.TIMER, entity, action, row)
 
 
-@part
 def must_repeat(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -> bool:
     """At the end of a wait: plan the next one, or stop; tell whether the message is sent again."""
     # A process that is late with its timers may come here after the end.

@@ -48,7 +48,7 @@ Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); 
 timers apart from the sends they cause.
 """
 
-from vftsim.kernel import Sim, entry, part
+from vftsim.kernel import Sim, entry
 from vftsim.platform.io.packet import (
     Application,
     application,
@@ -90,7 +90,6 @@ def start_server(sim: Sim, server: SipServer, _: int) -> None:
     start_timers(sim, server)
 
 
-@part
 def idle_all(sim: Sim, server: SipServer) -> None:
     """Let all processes wait for a datagram."""
     server.at_rest_ns = sim.now_ns
@@ -98,7 +97,6 @@ def idle_all(sim: Sim, server: SipServer) -> None:
         worker_list.push(sim, server.idle, row)
 
 
-@part
 def in_progress(sim: Sim, server: SipServer) -> int:
     """Return how many datagrams are in the socket buffer or in a process's hands."""
     return server.buffer.length + sip_rules(sim)[server.row].processes - server.idle.length
@@ -141,7 +139,6 @@ def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: fl
     set_costs(sim, sip_servers(sim)[program.state_row], output_ns, execution, exits)
 
 
-@part
 def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exits: float) -> None:
     """Compute the mean CPU work of each received message when no transaction is held."""
     rules = sip_rules(sim)[server.row]
@@ -177,7 +174,6 @@ def lose_memory(sim: Sim, program: Application) -> None:
     start_timers(sim, server)
 
 
-@part
 def forget_datagrams(sim: Sim, server: SipServer) -> None:
     """Lose the datagrams in the socket buffer and in the processes' hands, and leave no process idle."""
     while server.buffer.length > 0:
@@ -193,7 +189,6 @@ def forget_datagrams(sim: Sim, server: SipServer) -> None:
             release_datagram(sim, workers(sim)[row])
 
 
-@part
 def forget_transactions(sim: Sim, server: SipServer) -> None:
     """Lose all transactions; those repeated at present find out when their timer goes off."""
     while server.ringing.length > 0:

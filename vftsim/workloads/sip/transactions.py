@@ -13,20 +13,12 @@ percentiles show such bursts in the mix and not in pre-registration, which creat
 ``removal_cost`` and ``housekeeping_cost`` of the server set it; zero turns it off.
 """
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Sim
 from vftsim.platform.io.packet import Packet
 from vftsim.workloads.sip.messages import add_ref, drop_ref, streams
-from vftsim.workloads.sip.records import (
-    SipServer,
-    expiries,
-    requests,
-    sip_rules,
-    sip_servers,
-    transactions,
-)
+from vftsim.workloads.sip.records import SipServer, expiries, requests, sip_rules, sip_servers, transactions
 
 
-@part
 def current(sim: Sim, server: SipServer, stream: int) -> int:
     """Return the transaction that a stream's messages meet; 0 if the server knows of none."""
     request = requests(sim)[stream]
@@ -39,7 +31,6 @@ def current(sim: Sim, server: SipServer, stream: int) -> int:
     return request.transaction
 
 
-@part
 def replace_current(sim: Sim, stream: int, row: int) -> None:
     """Let a stream's messages meet another transaction from now on."""
     request = requests(sim)[stream]
@@ -51,7 +42,6 @@ def replace_current(sim: Sim, stream: int, row: int) -> None:
         free_unused(sim, before)
 
 
-@part
 def create(sim: Sim, server: SipServer, packet: Packet) -> int:
     """Make the transaction of a request, and let the stream's messages meet it."""
     row = transactions.new(sim)
@@ -74,7 +64,6 @@ def create(sim: Sim, server: SipServer, packet: Packet) -> int:
     return row
 
 
-@part
 def add_use(sim: Sim, row: int) -> None:
     """Refer to a transaction, and so to its stream."""
     transaction = transactions(sim)[row]
@@ -82,7 +71,6 @@ def add_use(sim: Sim, row: int) -> None:
     add_ref(sim, transaction.stream)
 
 
-@part
 def drop_use(sim: Sim, row: int) -> None:
     """Refer to a transaction no longer."""
     transaction = transactions(sim)[row]
@@ -92,7 +80,6 @@ def drop_use(sim: Sim, row: int) -> None:
     free_unused(sim, row)
 
 
-@part
 def free_unused(sim: Sim, row: int) -> None:
     """Free a transaction that nothing refers to."""
     transaction = transactions(sim)[row]
@@ -100,14 +87,12 @@ def free_unused(sim: Sim, row: int) -> None:
         transactions.free(sim, row)
 
 
-@part
 def is_in_memory(sim: Sim, row: int) -> bool:
     """Tell whether a transaction is still in its server's memory."""
     transaction = transactions(sim)[row]
     return transaction.boot == sip_servers(sim)[transaction.server].boots
 
 
-@part
 def complete(sim: Sim, server: SipServer, row: int, reply: int) -> None:
     """Give a transaction its final reply; it expires ``wait_periods`` timer runs from now."""
     transaction = transactions(sim)[row]
@@ -119,7 +104,6 @@ def complete(sim: Sim, server: SipServer, row: int, reply: int) -> None:
     expiries(sim)[server.first_expiry + (server.slot + slots - 1) % slots].count += 1
 
 
-@part
 def tick(sim: Sim, server: SipServer) -> int:
     """Pass one period of the timer process; return how many transactions expire now."""
     due = expiries(sim)[server.first_expiry + server.slot]

@@ -9,12 +9,11 @@ Assumption: the measured CPU per attempt grows with load in all environments, al
 others have displaced, process switches and waiting for locks would do so; none of them is shown by the record.
 """
 
-from vftsim.kernel import BESIDE, Sim, part
+from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.cpu.records import domains, run_ns
 from vftsim.workloads.sip.records import SipRules, SipServer
 
 
-@part
 def busy_factor(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> float:
     """Return the factor on CPU work that begins now; 1 where it does not grow with utilization."""
     if rules.growth_with_utilization == 0.0:

@@ -3,7 +3,7 @@
 Rules: :mod:`vftsim.workloads.sip.server`.
 """
 
-from vftsim.kernel import BESIDE, Failure, Sim, fail, part
+from vftsim.kernel import BESIDE, Failure, Sim, fail
 from vftsim.platform.cpu.jobs import submit_for, submit_next
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
@@ -30,7 +30,6 @@ from vftsim.workloads.sip.utilization import busy_factor
 NO_ROOM = Failure("a process of a SIP server was woken to send although there is no room")
 
 
-@part
 def work_on(sim: Sim, server: SipServer, row: int, packet: int, rules: SipRules = BESIDE) -> None:
     """Let a process that is not idle work on a datagram."""
     worker = workers(sim)[row]
@@ -57,7 +56,6 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int, rules: SipRules 
         submit_for(sim, domain, worker.process, before_ns, on_answer, row, 0)
 
 
-@part
 def waking_ns(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> int:
     """Return the further work of a message that finds all workers waiting for long enough; they do no more."""
     since_ns = server.at_rest_ns
@@ -67,7 +65,6 @@ def waking_ns(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> int:
     return int(server.inflation * rules.wakeup_cost_ns)
 
 
-@part
 def price_again(rules: SipRules, message: int) -> float:
     """Return what a repeated message costs, relative to its original."""
     if message == Message.INVITE:
@@ -79,7 +76,6 @@ def price_again(rules: SipRules, message: int) -> float:
     return rules.repeated_reply
 
 
-@part
 def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     """Find or create the transaction of a message, and note whether it is a retransmission."""
     message = packet.message
@@ -100,7 +96,6 @@ def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet
         add_use(sim, row)
 
 
-@part
 def growth(sim: Sim, server: SipServer, message: int, rules: SipRules = BESIDE) -> float:
     """Return the factor by which work has grown with what the server holds, has served and does besides."""
     factor = 1.0 + rules.growth_per_transaction * server.waiting + rules.growth_per_attempt * server.created
@@ -145,7 +140,6 @@ def on_answer(sim: Sim, worker_row: int, argument: int) -> None:
         release(sim, server, worker_row)
 
 
-@part
 def send_now(sim: Sim, server: SipServer, packet: int) -> None:
     """Send a datagram for which there is room now; wake its process when it was the last that it waited with."""
     row = packets(sim)[packet].sender
@@ -161,7 +155,6 @@ def send_now(sim: Sim, server: SipServer, packet: int) -> None:
             release(sim, server, row)
 
 
-@part
 def release_datagram(sim: Sim, worker: Worker) -> None:
     """Let go of a datagram and its transaction."""
     if worker.transaction != 0:
@@ -173,7 +166,6 @@ def release_datagram(sim: Sim, worker: Worker) -> None:
     worker.packet = 0
 
 
-@part
 def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     """Send what a message causes."""
     message = packet.message
@@ -200,7 +192,6 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
             relay_final(sim, server, worker, message)
 
 
-@part
 def answer_register(sim: Sim, server: SipServer, packet: Packet) -> None:
     """Challenge a registration, or accept it where none are challenged."""
     if sip_rules(sim)[server.row].challenges:
@@ -210,7 +201,6 @@ def answer_register(sim: Sim, server: SipServer, packet: Packet) -> None:
         send_message(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
-@part
 def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
     """Accept credentials, or challenge again those whose nonce has been used."""
     if sip_rules(sim)[server.row].nonces_good_once:
@@ -224,7 +214,6 @@ def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
     send_message(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
-@part
 def relay_ringing(sim: Sim, server: SipServer, row: int) -> None:
     """Relay a provisional reply, and watch how long it rings."""
     transaction = transactions(sim)[row]
@@ -238,7 +227,6 @@ def relay_ringing(sim: Sim, server: SipServer, row: int) -> None:
     answer_from(sim, server, transaction, Message.RINGING)
 
 
-@part
 def relay_final(sim: Sim, server: SipServer, worker: Worker, message: int) -> None:
     """Relay a final reply; a repeated one only if it answers an INVITE."""
     if worker.is_again and message != Message.OK_INVITE:
@@ -255,7 +243,6 @@ def on_end(sim: Sim, worker_row: int, argument: int) -> None:
     release(sim, sip_servers(sim)[workers(sim)[worker_row].server], worker_row)
 
 
-@part
 def release(sim: Sim, server: SipServer, row: int) -> None:
     """Let a process take the next datagram, or wait for one."""
     # The next datagram at once: the process does not sleep between two, and so is not woken or charged for it.

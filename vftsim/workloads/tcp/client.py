@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Sim, at, entry, event, part
+from vftsim.kernel import EventKind, Sim, at, entry, event
 from vftsim.kernel.inputs import draw
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.io.link import links, transmit
@@ -77,7 +77,6 @@ def on_begin(sim: Sim, connection: Connection, token: int) -> None:
     plan_interval(sim, bulk, connection)
 
 
-@part
 def request_data(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     """Ask for data, and look later whether some have come: until then there is no acknowledgement to put off."""
     send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
@@ -93,7 +92,6 @@ def on_request_timeout(sim: Sim, connection: Connection, token: int) -> None:
         request_data(sim, bulks(sim)[connection.bulk], connection)
 
 
-@part
 def pump(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     """Send what the window allows and the card has room for."""
     station = stations(sim)[connection.station]
@@ -139,7 +137,6 @@ def on_reaching_client(sim: Sim, packet_row: int, token: int) -> None:
     handle_packet(sim, packet_row)
 
 
-@part
 def handle_packet(sim: Sim, packet: int) -> None:
     """Take in a packet from the server, and free it."""
     connection = connections(sim)[packets(sim)[packet].stream]
@@ -161,7 +158,6 @@ def handle_packet(sim: Sim, packet: int) -> None:
         connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_client_delay, connection.row)
 
 
-@part
 def respond(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     """Send what an acknowledgement allows, now or when the client has reacted."""
     if connection.reactions == 0:
@@ -214,7 +210,6 @@ def on_interval(sim: Sim, connection: Connection, token: int) -> None:
         plan_interval(sim, bulk, connection)
 
 
-@part
 def plan_interval(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     """Let an interval end after its length, or with the test."""
     due_ns = min(sim.now_ns + bulk.interval_ns, connection.end_ns)

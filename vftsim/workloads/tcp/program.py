@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, event
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
@@ -80,7 +80,6 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
         serve(sim, tcp_program, bulk, connection, False)
 
 
-@part
 def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, is_running: bool) -> None:
     """Let a process do what is next, or sleep: one that is running continues."""
     connection.is_busy = True
@@ -109,7 +108,6 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
         connection.is_busy = False
 
 
-@part
 def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection) -> int:
     """Return what the packet in hand costs, the acknowledgement that it calls for included."""
     packet = packets(sim)[connection.packet]
@@ -123,13 +121,11 @@ def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connect
     return with_overhead_ns(sim, tcp_program.program, demand_ns, 0)
 
 
-@part
 def data_ns(tcp_program: TcpProgram, bulk: Bulk, segments: int) -> int:
     """Return the demand of a packet of data: the packet and its copy."""
     return tcp_program.segment_cost_ns + tcp_program.copy_cost_ns * (segments % COUNTS * bulk.mss) // 1024
 
 
-@part
 def sending_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, demand_ns: int) -> int:
     """Return what work costs that sends a packet."""
     return with_overhead_ns(sim, tcp_program.program, demand_ns, 1) + ports(sim)[bulk.port].transmit_ns
@@ -180,7 +176,6 @@ def on_written(sim: Sim, connection: Connection, argument: int) -> None:
     )
 
 
-@part
 def send_and_serve(
     sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: int, is_running: bool
 ) -> None:
@@ -221,7 +216,6 @@ def on_server_delay(sim: Sim, connection: Connection, token: int) -> None:
         serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)
 
 
-@part
 def program_of(sim: Sim, connection: Connection) -> TcpProgram:
     return tcp_programs(sim)[applications(sim)[connection.program].state_row]
 

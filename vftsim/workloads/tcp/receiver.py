@@ -4,13 +4,12 @@ Rules: an acknowledgement for at least every second segment (RFC 5681, 4.2), els
 out of order, and when a gap is filled (RFC 5681, 4.2).
 """
 
-from vftsim.kernel import Failure, Sim, fail, part
+from vftsim.kernel import Failure, Sim, fail
 from vftsim.workloads.tcp.records import COUNTS, MOST_IN_WINDOW, WORD_BITS, Bulk, Connection
 
 TOO_FAR = Failure("a TCP segment lies beyond what a receiver can hold; make the window smaller")
 
 
-@part
 def take_data(sim: Sim, bulk: Bulk, connection: Connection, segments: int, stamp_ns: int) -> bool:
     """Take in a packet of data; True if it must be acknowledged at once (it is ``pending`` otherwise)."""
     first = segments // COUNTS
@@ -32,7 +31,6 @@ def take_data(sim: Sim, bulk: Bulk, connection: Connection, segments: int, stamp
     return had_gap or connection.pending >= 2 or bulk.delayed_ack_ns == 0
 
 
-@part
 def mark_beyond(sim: Sim, connection: Connection, first: int, end: int) -> None:
     """Remember segments that came too early."""
     if end - connection.expected > MOST_IN_WINDOW:
@@ -46,14 +44,12 @@ def mark_beyond(sim: Sim, connection: Connection, first: int, end: int) -> None:
             connection.beyond_count += 1
 
 
-@part
 def is_marked(connection: Connection, segment: int) -> bool:
     """Tell whether a segment has come too early."""
     word = segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)
     return connection.beyond[word] & (1 << (segment % WORD_BITS)) != 0
 
 
-@part
 def unmark(connection: Connection, segment: int) -> bool:
     """Forget that a segment came too early; tell whether it had."""
     if not is_marked(connection, segment):
@@ -63,7 +59,6 @@ def unmark(connection: Connection, segment: int) -> bool:
     return True
 
 
-@part
 def unmark_below(connection: Connection, first: int, end: int) -> None:
     """Forget marks of segments that have come again, in order."""
     if connection.beyond_count > 0:
@@ -71,7 +66,6 @@ def unmark_below(connection: Connection, first: int, end: int) -> None:
             unmark(connection, segment)
 
 
-@part
 def skip_marked(connection: Connection) -> None:
     """Move on over segments that are there already."""
     while connection.beyond_count > 0 and unmark(connection, connection.expected):

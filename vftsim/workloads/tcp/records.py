@@ -7,7 +7,7 @@ RFC 7323: of data when it was sent, of an acknowledgement the one that it echoes
 
 from typing import Annotated
 
-from vftsim.kernel import Fifo, Record, Sim, Table, part
+from vftsim.kernel import Fifo, Record, Sim, Table
 from vftsim.platform.io.packet import packets
 from vftsim.workloads.common import new_packet
 
@@ -119,14 +119,12 @@ connections = Table("tcp_connections", Connection, 1 << 14, "use fewer clients")
 intervals = Table("tcp_intervals", Interval, 1 << 18, "report longer intervals")
 
 
-@part
 def new_segments(sim: Sim, bulk: Bulk, connection: Connection, segments: int) -> int:
     """Make a packet of data."""
     count = segments % COUNTS
     return new_stamped(sim, bulk, connection, segments, sim.now_ns, count * (bulk.mss + HEADER_BYTES))
 
 
-@part
 def new_acknowledgement(sim: Sim, bulk: Bulk, connection: Connection) -> int:
     """Make an acknowledgement of all that has come in order; nothing is owed then."""
     connection.pending = 0
@@ -136,7 +134,6 @@ def new_acknowledgement(sim: Sim, bulk: Bulk, connection: Connection) -> int:
     return new_stamped(sim, bulk, connection, connection.expected * COUNTS, connection.echo_ns, HEADER_BYTES)
 
 
-@part
 def new_stamped(sim: Sim, bulk: Bulk, connection: Connection, message: int, stamp_ns: int, size_bytes: int) -> int:
     """Make a packet of a connection with a time stamp."""
     row = new_packet(sim, bulk.flow, bulk.port, connection.row, connection.station, message, size_bytes)

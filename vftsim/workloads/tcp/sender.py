@@ -22,7 +22,7 @@ the end of what is under way (RFC 8985), CUBIC, window scaling by the receiver's
 constant), the Nagle algorithm, connection set-up and close.
 """
 
-from vftsim.kernel import EventKind, Sim, at, part
+from vftsim.kernel import EventKind, Sim, at
 from vftsim.workloads.tcp.receiver import is_marked
 from vftsim.workloads.tcp.records import COUNTS, NO_SEGMENT, Bulk, Connection
 
@@ -30,7 +30,6 @@ DUPLICATES = 3
 LONGEST_RTO_NS = 60_000_000_000
 
 
-@part
 def start_sender(bulk: Bulk, connection: Connection) -> None:
     """Begin a connection that has sent nothing."""
     connection.window = bulk.initial_window
@@ -39,7 +38,6 @@ def start_sender(bulk: Bulk, connection: Connection) -> None:
     connection.rto_ns = bulk.first_rto_ns
 
 
-@part
 def next_segments(sim: Sim, bulk: Bulk, connection: Connection) -> int:
     """Return what may be sent now (as :mod:`.records` writes it), 0 if nothing; it stays to be sent."""
     if connection.resend != NO_SEGMENT:
@@ -52,7 +50,6 @@ def next_segments(sim: Sim, bulk: Bulk, connection: Connection) -> int:
     return connection.nxt * COUNTS + min(open_segments, bulk.most_segments)
 
 
-@part
 def missing_segments(bulk: Bulk, connection: Connection) -> int:
     """Return how many segments are sent again at once: those up to the next that has arrived."""
     count = 1
@@ -62,7 +59,6 @@ def missing_segments(bulk: Bulk, connection: Connection) -> int:
     return count
 
 
-@part
 def note_sent(sim: Sim, connection: Connection, segments: int, on_due: int) -> None:
     """Take note that segments go out; ``on_due`` is the event of the retransmission timer."""
     first = segments // COUNTS
@@ -78,7 +74,6 @@ def note_sent(sim: Sim, connection: Connection, segments: int, on_due: int) -> N
         set_timer(sim, connection, on_due)
 
 
-@part
 def set_timer(sim: Sim, connection: Connection, on_due: int) -> None:
     """Let the retransmission timer run from now on; an event already planned for earlier plans it anew."""
     connection.due_ns = sim.now_ns + connection.rto_ns
@@ -87,14 +82,12 @@ def set_timer(sim: Sim, connection: Connection, on_due: int) -> None:
         plan_look(sim, connection, on_due)
 
 
-@part
 def plan_look(sim: Sim, connection: Connection, on_due: int) -> None:
     """Look at the timer when it is due; what is planned for another time finds that it is not meant any more."""
     connection.look_ns = connection.due_ns
     connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
 
 
-@part
 def take_acknowledgement(
     sim: Sim, bulk: Bulk, connection: Connection, expected: int, echo_ns: int, on_due: int
 ) -> None:
@@ -109,7 +102,6 @@ def take_acknowledgement(
         take_duplicate_ack(bulk, connection)
 
 
-@part
 def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, echo_ns: int) -> None:
     """Take in that segments have arrived."""
     count = expected - connection.una
@@ -132,7 +124,6 @@ def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, ec
         connection.window = max(1, connection.window - count + 1)
 
 
-@part
 def grow(connection: Connection, count: int) -> None:
     """Widen the window for segments acknowledged while nothing is known to be lost."""
     slow = min(count, max(0, connection.threshold - connection.window))
@@ -143,7 +134,6 @@ def grow(connection: Connection, count: int) -> None:
         connection.window += 1
 
 
-@part
 def take_duplicate_ack(bulk: Bulk, connection: Connection) -> None:
     """Take in a duplicate acknowledgement; of segments handled together it tells how many have come."""
     connection.duplicates += 1
@@ -163,7 +153,6 @@ def take_duplicate_ack(bulk: Bulk, connection: Connection) -> None:
         connection.resend = connection.una
 
 
-@part
 def measure(bulk: Bulk, connection: Connection, rtt_ns: int) -> None:
     """Take in a round trip (RFC 6298, 2); clock granularity: 0."""
     if connection.rtt_ns == 0:
@@ -176,7 +165,6 @@ def measure(bulk: Bulk, connection: Connection, rtt_ns: int) -> None:
     connection.rto_ns = min(longest_ns, LONGEST_RTO_NS)
 
 
-@part
 def is_timed_out(sim: Sim, connection: Connection, on_due: int) -> bool:
     """Look at the timer whose event has come; True if the window has been taken back and sending must begin again."""
     connection.timer = 0

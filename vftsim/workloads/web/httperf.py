@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event
 from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import add_delay, histogram
@@ -107,7 +107,6 @@ def on_begin(sim: Sim, load: HttpLoad, token: int) -> None:
         at(sim, next_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
 
 
-@part
 def send(sim: Sim, load: HttpLoad, connection: http.HttpConnection, kind: int, size_bytes: int) -> None:
     """Send a packet; a request says how many pieces of the reply are there."""
     packet = http.new_http_packet(sim, load.flow, load.port, connection, kind, connection.pieces, size_bytes)
@@ -115,7 +114,6 @@ def send(sim: Sim, load: HttpLoad, connection: http.HttpConnection, kind: int, s
     send_to_host(sim, packet)
 
 
-@part
 def set_stage_timer(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
     """Let the time-out run from now on; an event planned for earlier plans it anew."""
     if load.timeout_ns == 0:
@@ -125,7 +123,6 @@ def set_stage_timer(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -
         connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_timeout, connection.row)
 
 
-@part
 def watch(sim: Sim, connection: http.HttpConnection, wait_ns: int) -> None:
     """Ask again after a while for what the client waits for."""
     connection.wait_ns = min(wait_ns, LONGEST_RETRY_NS)
@@ -165,7 +162,6 @@ def on_timeout(sim: Sim, connection: http.HttpConnection, token: int) -> None:
     close(sim, load, connection)
 
 
-@part
 def close(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
     """End a connection at the client, and the test with the last one."""
     send(sim, load, connection, http.FIN, http.HEADER_BYTES)
@@ -200,20 +196,17 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
         take_piece(sim, load, connection, message % http.KINDS == http.LAST_PIECE)
 
 
-@part
 def is_next_piece(connection: http.HttpConnection, message: int) -> bool:
     """Tell whether a packet is the piece of the reply that comes next."""
     is_piece = message % http.KINDS == http.PIECE or message % http.KINDS == http.LAST_PIECE
     return is_piece and message // http.KINDS % http.PIECES == connection.pieces
 
 
-@part
 def payload_bytes(size_bytes: int) -> int:
     """Return what a piece carries: without the headers of its segments."""
     return size_bytes - http.HEADER_BYTES * max(1, -(-size_bytes // (http.MSS + http.HEADER_BYTES)))
 
 
-@part
 def connected(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
     """Send the request."""
     load.connects += 1
@@ -226,7 +219,6 @@ def connected(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None
     watch(sim, connection, load.retry_ns)
 
 
-@part
 def take_piece(sim: Sim, load: HttpLoad, connection: http.HttpConnection, is_last: bool) -> None:
     """Take in the next piece of the reply."""
     if connection.stage == http.WAITING:

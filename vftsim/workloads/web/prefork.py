@@ -27,7 +27,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.processes import add_process
@@ -135,7 +135,6 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     packets.free(sim, packet)
 
 
-@part
 def is_refused(server: PreforkServer, connection: http.HttpConnection, kind: int) -> bool:
     """Tell whether a full accept queue drops a packet: a new SYN, or what ends the handshake."""
     if server.accept.length <= server.accept_queue:
@@ -144,7 +143,6 @@ def is_refused(server: PreforkServer, connection: http.HttpConnection, kind: int
     return is_new or (kind == http.REQUEST and connection.state == http.HALF_OPEN)
 
 
-@part
 def take_syn(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> None:
     """Answer a client that connects; again, if it has not heard the answer."""
     if connection.state == http.UNKNOWN:
@@ -154,7 +152,6 @@ def take_syn(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -
     send_bare(sim, connection, http.SYN_ACK)
 
 
-@part
 def take_request(sim: Sim, server: PreforkServer, connection: http.HttpConnection, received: int) -> None:
     """Queue a request for a process; one that comes again asks for the pieces that its client misses."""
     if connection.state == http.UNKNOWN:
@@ -168,7 +165,6 @@ def take_request(sim: Sim, server: PreforkServer, connection: http.HttpConnectio
             send_or_wait(sim, new_piece(sim, server, connection, piece))
 
 
-@part
 def new_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, piece: int) -> int:
     """Make the packet of a piece of the reply."""
     if piece == server.pieces - 1:
@@ -176,20 +172,17 @@ def new_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, 
     return new_reply(sim, connection, http.PIECE, piece, server.piece_bytes)
 
 
-@part
 def send_bare(sim: Sim, connection: http.HttpConnection, kind: int) -> None:
     """Send a packet without data from the kernel."""
     send_or_wait(sim, new_reply(sim, connection, kind, 0, http.HEADER_BYTES))
 
 
-@part
 def new_reply(sim: Sim, connection: http.HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
     """Make a packet to a connection's client."""
     port = flows(sim)[connection.flow].port
     return http.new_http_packet(sim, connection.flow, port, connection, kind, piece, size_bytes)
 
 
-@part
 def assign_processes(sim: Sim, server: PreforkServer, is_running: bool) -> None:
     """Let idle processes accept what waits; one that has just become idle is running."""
     while server.busy < server.total and server.accept.length > 0:
@@ -207,7 +200,6 @@ def assign_processes(sim: Sim, server: PreforkServer, is_running: bool) -> None:
             compute(sim, server, row, is_running)
 
 
-@part
 def swap_in_ns(sim: Sim, server: PreforkServer) -> int:
     """Return how long a process waits for its pages from the disk; 0 where there is memory for all."""
     excess_bytes = server.base_bytes + server.total * server.process_bytes - server.memory_bytes
@@ -228,14 +220,12 @@ def on_swapped_in(sim: Sim, connection: http.HttpConnection, token: int) -> None
         compute(sim, server, connection.row, False)
 
 
-@part
 def compute(sim: Sim, server: PreforkServer, row: int, is_running: bool) -> None:
     """Run the script up to its first output."""
     demand_ns = with_overhead_ns(sim, server.program, server.before_ns, 0) + piece_cost_ns(sim, server, row)
     submit_piece(sim, server, row, is_running, demand_ns)
 
 
-@part
 def submit_piece(sim: Sim, server: PreforkServer, row: int, is_running: bool, demand_ns: int) -> None:
     """Let the process of a connection compute up to its next output."""
     process = web_processes(sim)[http.http_connections(sim)[row].process].process
@@ -243,7 +233,6 @@ def submit_piece(sim: Sim, server: PreforkServer, row: int, is_running: bool, de
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_piece, row, server.row)
 
 
-@part
 def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
     port = flows(sim)[http.http_connections(sim)[row].flow].port
     return with_overhead_ns(sim, server.program, server.piece_ns, 1) + ports(sim)[port].transmit_ns
@@ -263,7 +252,6 @@ def on_piece(sim: Sim, connection: http.HttpConnection, server: PreforkServer) -
         next_piece(sim, server, connection, True)
 
 
-@part
 def next_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, is_running: bool) -> None:
     """Continue the script, or end it with the last piece."""
     if connection.sent_pieces >= server.pieces:
@@ -272,7 +260,6 @@ def next_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection,
         submit_piece(sim, server, connection.row, is_running, piece_cost_ns(sim, server, connection.row))
 
 
-@part
 def finish(sim: Sim, server: PreforkServer, connection: http.HttpConnection, is_running: bool) -> None:
     """Let a process be done with its connection and accept the next."""
     http.connection_list.remove(sim, server.in_work, connection.row)
@@ -331,7 +318,6 @@ def lose_memory(sim: Sim, program: Application) -> None:
     start(sim, server)
 
 
-@part
 def forget(sim: Sim, connection: http.HttpConnection) -> None:
     """Know nothing of a connection any more."""
     connection.state = http.UNKNOWN
@@ -340,7 +326,6 @@ def forget(sim: Sim, connection: http.HttpConnection) -> None:
     http.free_if_unused(sim, connection)
 
 
-@part
 def start(sim: Sim, server: PreforkServer) -> None:
     """Begin with the first processes, all idle."""
     server.boots += 1
@@ -351,7 +336,6 @@ def start(sim: Sim, server: PreforkServer) -> None:
     plan_maintenance(sim, server, server.phase_ns)
 
 
-@part
 def plan_maintenance(sim: Sim, server: PreforkServer, wait_ns: int) -> None:
     """Plan the parent's next count."""
     server.planned = at(sim, sim.now_ns + wait_ns, EventKind.TIMER, server.row, on_maintenance, server.row)

@@ -4,7 +4,7 @@ A packet carries ``message`` = serial number of the connection x 2**24 + piece x
 connection that is over is known as such although its row may have a new user.
 """
 
-from vftsim.kernel import Chain, Record, Sim, Table, part
+from vftsim.kernel import Chain, Record, Sim, Table
 from vftsim.platform.io.packet import packets
 from vftsim.workloads.common import new_packet
 
@@ -68,7 +68,6 @@ http_serials = Table("http_serials", Serials, 2, is_fixed=True)
 connection_list = Chain(http_connections, "link")
 
 
-@part
 def open_row(sim: Sim, load: int, flow: int) -> int:
     """Take a row for a new connection."""
     row = http_connections.new(sim)
@@ -93,7 +92,6 @@ def open_row(sim: Sim, load: int, flow: int) -> int:
     return row
 
 
-@part
 def free_if_unused(sim: Sim, connection: HttpConnection) -> None:
     """Free the row of a connection that neither end holds any more."""
     is_at_server = connection.state == QUEUED or connection.state == IN_WORK
@@ -102,13 +100,11 @@ def free_if_unused(sim: Sim, connection: HttpConnection) -> None:
         http_connections.free(sim, connection.row)
 
 
-@part
 def is_stale(sim: Sim, packet: int) -> bool:
     """Tell whether a packet belongs to a connection that is over."""
     return http_connections(sim)[packets(sim)[packet].stream].serial != packets(sim)[packet].message // SERIALS
 
 
-@part
 def new_http_packet(
     sim: Sim, flow: int, port: int, connection: HttpConnection, kind: int, piece: int, size_bytes: int
 ) -> int:

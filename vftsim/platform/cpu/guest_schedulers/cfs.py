@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -103,7 +103,6 @@ def asleep(sim: Sim, domain: Domain, process: Process, ours: CfsGuestDomain = BE
     advance(sim, ours)
 
 
-@part
 def advance(sim: Sim, ours: CfsGuestDomain) -> None:
     """Move the least virtual run time forward."""
     row = ours.runnable.first
@@ -126,7 +125,6 @@ def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, cfs_guest_proce
     advance(sim, cfs_guest_domains(sim)[domain.row])
 
 
-@part
 def first_ready(sim: Sim, ours: CfsGuestDomain) -> int:
     """Return the waiting process of least virtual run time, of equals the first to queue."""
     best = 0
@@ -147,7 +145,6 @@ def pick(sim: Sim, domain: Domain) -> int:
     return row
 
 
-@part
 def slice_ns(ours: CfsGuestDomain, process: Process, vcpus: int) -> int:
     """Return a process's part of a period; the vCPUs divide the weight."""
     count = (ours.runnable.length + vcpus - 1) // vcpus

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -82,7 +82,6 @@ def begin_process(sim: Sim, domain: Domain, process: Process, eevdf_process: Eev
     eevdf_process.residue = 0
 
 
-@part
 def lead(sim: Sim, ours: EevdfDomain) -> int:
     """Return the sum of weight x (virtual run time - base) of all runnable processes."""
     total = 0
@@ -92,7 +91,6 @@ def lead(sim: Sim, ours: EevdfDomain) -> int:
     return total
 
 
-@part
 def average_ns(sim: Sim, ours: EevdfDomain) -> int:
     """Return V; the base if nothing is runnable."""
     if ours.weight == 0:
@@ -100,13 +98,11 @@ def average_ns(sim: Sim, ours: EevdfDomain) -> int:
     return ours.base_ns + lead(sim, ours) // ours.weight
 
 
-@part
 def is_eligible(sim: Sim, ours: EevdfDomain, eevdf_process: EevdfProcess) -> bool:
     """Tell whether a process is not ahead of V, without the rounding of V."""
     return lead(sim, ours) >= (eevdf_process.virtual_ns - ours.base_ns) * ours.weight
 
 
-@part
 def virtual_slice_ns(ours: EevdfDomain, process: Process) -> int:
     return ours.slice_ns * NICE_0 // process.weight
 
@@ -166,7 +162,6 @@ def used_up(sim: Sim, domain: Domain, process: Process, eevdf_process: EevdfProc
     eevdf_process.deadline_ns = eevdf_process.virtual_ns + virtual_slice_ns(eevdf_domains(sim)[domain.row], process)
 
 
-@part
 def earliest(sim: Sim, ours: EevdfDomain, besides: int) -> int:
     """Return the eligible process of earliest deadline, of equals the first to queue; on a vCPU only ``besides``."""
     best = 0
@@ -190,7 +185,6 @@ def pick(sim: Sim, domain: Domain, ours: EevdfDomain = BESIDE) -> int:
     return row
 
 
-@part
 def least(sim: Sim, ours: EevdfDomain) -> int:
     """Return the waiting process of least virtual run time; several vCPUs may hold all that are eligible."""
     best = 0

@@ -28,7 +28,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -125,7 +125,6 @@ class O1Guest(GuestSchedulerSpec):
         o1_process.slice_left_ns = slice_of(self.time_slice, nice)
 
 
-@part
 def slice_of(base_ns: int, nice: int) -> int:
     """Return the time slice of a nice level: in proportion to 140 less the priority, times four below 0."""
     longest_ns = 4 * base_ns if nice < 0 else base_ns
@@ -142,26 +141,22 @@ def begin_process(sim: Sim, domain: Domain, process: Process, ours: O1Domain = B
     o1_process.slice_left_ns = slice_of(ours.slice_ns, process.nice)
 
 
-@part
 def bonus(ours: O1Domain, o1_process: O1Process) -> int:
     """Return the bonus for sleep, 0 to 10; the greatest at the most sleep only."""
     return o1_process.sleep_ns // ours.tick_ns * MOST_BONUS // (ours.most_sleep_ns // ours.tick_ns)
 
 
-@part
 def dynamic_priority(ours: O1Domain, process: Process, o1_process: O1Process) -> int:
     """Return the priority with the bonus."""
     priority = MIDDLE + process.nice - (bonus(ours, o1_process) - MOST_BONUS // 2)
     return min(max(priority, BEST), WORST)
 
 
-@part
 def interactive_bonus(process: Process) -> int:
     """Return how far above the middle the bonus of an interactive process is at least."""
     return (process.nice + 20) * MOST_BONUS // 40 - 5 + 2
 
 
-@part
 def count_sleep(ours: O1Domain, process: Process, o1_process: O1Process, until_ns: int) -> None:
     """Add the time since the stamp to what a process has slept, and work out its priority."""
     slept_ns = until_ns - o1_process.stamp_ns
@@ -194,7 +189,6 @@ def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: 
     join(sim, process.row, o1_process, ours.active)
 
 
-@part
 def join(sim: Sim, row: int, o1_process: O1Process, array: int) -> None:
     """Put a process behind those of its priority in an array."""
     listed = o1_arrays(sim)[array].listed
@@ -207,7 +201,6 @@ def join(sim: Sim, row: int, o1_process: O1Process, array: int) -> None:
     o1_process.array = array
 
 
-@part
 def leave(sim: Sim, row: int, o1_process: O1Process) -> None:
     """Take a process out of its array."""
     o1_list.remove(sim, o1_arrays(sim)[o1_process.array].listed, row)
@@ -227,7 +220,6 @@ def off_cpu(sim: Sim, domain: Domain, process: Process) -> None:
     charge_sleep(sim, o1_domains(sim)[domain.row], o1_processes(sim)[process.row])
 
 
-@part
 def charge_sleep(sim: Sim, ours: O1Domain, o1_process: O1Process) -> None:
     """Take the time on the CPU from what a process has slept, the less the more it has; the clock is the wall's."""
     ran_ns = min(sim.now_ns - o1_process.stamp_ns, ours.most_sleep_ns)
@@ -256,7 +248,6 @@ def pick(sim: Sim, domain: Domain, ours: O1Domain = BESIDE) -> int:
     return row
 
 
-@part
 def first_ready(sim: Sim, array: int) -> int:
     """Return the first process of an array that is on no vCPU."""
     row = o1_arrays(sim)[array].listed.first
@@ -265,7 +256,6 @@ def first_ready(sim: Sim, array: int) -> int:
     return row
 
 
-@part
 def count_wait(sim: Sim, ours: O1Domain, process: Process, o1_process: O1Process) -> None:
     """Count the wait in the run queue after a wake-up as sleep; a new priority moves the process in its array."""
     waited_ns = sim.now_ns - o1_process.stamp_ns
@@ -279,7 +269,6 @@ def count_wait(sim: Sim, ours: O1Domain, process: Process, o1_process: O1Process
         join(sim, process.row, o1_process, o1_process.array)
 
 
-@part
 def set_turn(ours: O1Domain, process: Process, o1_process: O1Process) -> None:
     """Work out how long a process runs before it goes behind its equals: to the next multiple of its turn."""
     o1_process.turn_left_ns = o1_process.slice_left_ns
@@ -318,7 +307,6 @@ def used_up(sim: Sim, domain: Domain, process: Process, ours: O1Domain = BESIDE)
     set_turn(ours, process, o1_process)
 
 
-@part
 def array_after_slice(sim: Sim, ours: O1Domain, process: Process, o1_process: O1Process) -> int:
     """Return the array that a process joins at the end of a slice."""
     if ours.expired_ns == 0:
@@ -330,7 +318,6 @@ def array_after_slice(sim: Sim, ours: O1Domain, process: Process, o1_process: O1
     return ours.expired
 
 
-@part
 def starves(sim: Sim, ours: O1Domain, process: Process) -> bool:
     """Tell whether the expired array has waited for too long."""
     if MIDDLE + process.nice > ours.best_expired:

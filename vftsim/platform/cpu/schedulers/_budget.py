@@ -5,7 +5,7 @@ it has drawn, draws again when that is gone, gives back what it does not need wh
 held when the pool is empty.
 """
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
 from vftsim.platform.cpu.records import Host, Vcpu, domains, vcpus
 from vftsim.platform.cpu.shared_queue import hold, queue_hosts, waiting_list
 
@@ -35,26 +35,22 @@ def open_pool(engine: Engine, domain: int, budget_ns: int, portion_ns: int) -> N
     pool.portion_ns = portion_ns
 
 
-@part
 def has_pool(sim: Sim, vcpu: Vcpu) -> bool:
     """Tell whether the domain's time is limited."""
     return pools(sim)[vcpu.domain].budget_ns > 0
 
 
-@part
 def has_budget(sim: Sim, vcpu: Vcpu) -> bool:
     """Tell whether the vCPU may run."""
     pool = pools(sim)[vcpu.domain]
     return pool.budget_ns == 0 or purses(sim)[vcpu.row].drawn_ns > 0 or pool.left_ns > 0
 
 
-@part
 def at_most_drawn(sim: Sim, vcpu: Vcpu, time_ns: int) -> int:
     """Shorten a time to what the vCPU has drawn."""
     return min(time_ns, purses(sim)[vcpu.row].drawn_ns) if has_pool(sim, vcpu) else time_ns
 
 
-@part
 def draw(sim: Sim, vcpu: Vcpu, purse: Purse = BESIDE) -> None:
     """Take a portion if nothing is left of the last one."""
     pool = pools(sim)[vcpu.domain]
@@ -65,14 +61,12 @@ def draw(sim: Sim, vcpu: Vcpu, purse: Purse = BESIDE) -> None:
         purse.drawn_ns += portion_ns
 
 
-@part
 def spend(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
     """Take off what the vCPU has run."""
     if has_pool(sim, vcpu):
         purses(sim)[vcpu.row].drawn_ns -= ran_ns
 
 
-@part
 def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int, purse: Purse = BESIDE) -> None:
     """Return what was drawn, except ``keep_ns``."""
     pool = pools(sim)[vcpu.domain]
@@ -82,7 +76,6 @@ def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int, purse: Purse = BESIDE) -> None
         purse.drawn_ns = keep_ns
 
 
-@part
 def hold_throttled(sim: Sim, host: Host, domain: int) -> None:
     """Mark a domain's waiting vCPUs that have no budget, to be placed when there is some."""
     for row in waiting_list.rows(sim, queue_hosts(sim)[host.row].waiting):
@@ -91,7 +84,6 @@ def hold_throttled(sim: Sim, host: Host, domain: int) -> None:
             hold(sim, vcpu)
 
 
-@part
 def refill(sim: Sim, host: Host, domain: int) -> None:
     """Begin a domain's period; leaves those whom its end has let go marked for placing."""
     # Before the refill: afterwards it could not be told who had no budget.

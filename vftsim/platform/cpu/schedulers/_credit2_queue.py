@@ -3,7 +3,7 @@
 Names in brackets are those of the functions of ``xen/common/sched/credit2.c`` that have the rule.
 """
 
-from vftsim.kernel import BESIDE, Sim, part
+from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync
 from vftsim.platform.cpu.records import RUNNABLE, Host, Vcpu, pcpus, vcpus
@@ -20,7 +20,6 @@ from vftsim.platform.cpu.schedulers._credit2_records import (
 )
 
 
-@part
 def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Queue a vCPU behind its equals in credit, and ask a pCPU to choose for it."""
     queue = credit2_hosts(sim)[host.row].waiting
@@ -34,7 +33,6 @@ def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     runq_tickle(sim, host, vcpu)
 
 
-@part
 def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Ask an idle pCPU for a vCPU that has joined the queue, else one whose vCPU it may pre-empt (runq_tickle)."""
     row = idle_place(sim, host, vcpu)
@@ -46,20 +44,17 @@ def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         credit2_vcpus(sim)[vcpu.row].tickled_pcpu = row
 
 
-@part
 def tickle(sim: Sim, row: int) -> None:
     """Have a pCPU choose; until it has, it is asked for nobody else."""
     credit2_pcpus(sim)[row].tickled = True
     request_reschedule(sim, pcpus(sim)[row])
 
 
-@part
 def is_open(sim: Sim, vcpu: Vcpu, row: int) -> bool:
     """Tell whether a vCPU may run on a pCPU that has not been asked for another."""
     return not credit2_pcpus(sim)[row].tickled and scheduler.may_run(sim, vcpu, pcpus(sim)[row])
 
 
-@part
 def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the first idle pCPU for a vCPU, from its own upwards and round; 0 if there is none."""
     pcpu_record = pcpus(sim)[credit2_vcpus(sim)[vcpu.row].processor].number
@@ -70,7 +65,6 @@ def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return 0
 
 
-@part
 def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the pCPU whose vCPU this one may pre-empt: its own, else where its lead is greatest; 0 for none.
 
@@ -89,7 +83,6 @@ def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return best
 
 
-@part
 def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int, rules: Credit2Host = BESIDE) -> int:
     """Return by how much credit a vCPU may take a pCPU from the one there; -1 if that is within its rate limit.
 
@@ -105,12 +98,10 @@ def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int, rules: Credit2Host = B
     return credit2_vcpu.credit - there.credit - (0 if credit2_vcpu.processor == row else rules.resistance)
 
 
-@part
 def is_current(sim: Sim, credit2_vcpu: Credit2Vcpu, row: int) -> bool:
     return credit2_pcpus(sim)[credit2_vcpu.processor].current == row
 
 
-@part
 def grab_budget(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BESIDE) -> bool:
     """Let a vCPU draw a portion if it holds nothing, after what it has overdrawn; park it if nothing is left.
 
@@ -133,7 +124,6 @@ def grab_budget(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BE
     return False
 
 
-@part
 def unpark(sim: Sim, host: Host, domain: int) -> None:
     """Let the parked vCPUs of a domain compete again, the latest first (unpark_parked_units)."""
     pool = credit2_domains(sim)[domain]
@@ -145,7 +135,6 @@ def unpark(sim: Sim, host: Host, domain: int) -> None:
             join(sim, host, vcpus(sim)[row])
 
 
-@part
 def refill(sim: Sim, host: Host, domain: int) -> None:
     """Begin a period of a domain's cap: what was overdrawn is missing, what was left is not saved."""
     pool = credit2_domains(sim)[domain]

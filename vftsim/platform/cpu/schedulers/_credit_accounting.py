@@ -10,7 +10,7 @@ surplus reaches everybody.  All divisions round up, as in the original.
 Source: Xen ``sched_credit.c``, accounting function, 3.2 to current.
 """
 
-from vftsim.kernel import BESIDE, Sim, part
+from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, pcpus, vcpus
@@ -32,20 +32,17 @@ from vftsim.platform.cpu.schedulers._credit_records import (
 )
 
 
-@part
 def rounded_up(numerator: int, denominator: int) -> int:
     """Divide and round up."""
     return -(-numerator // denominator)
 
 
-@part
 def open_account(sim: Sim, host: Host, domain: int) -> None:
     """Work out a domain's cap in credits a period."""
     per_slice = credit_hosts(sim)[host.row].credits_per_slice
     credit_domains(sim)[domain].cap_credits = -int(-entitlements(sim)[domain].cap * per_slice // 100)
 
 
-@part
 def activate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let a vCPU earn from the next distribution on."""
     account = credit_domains(sim)[vcpu.domain]
@@ -55,7 +52,6 @@ def activate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     active_list.push_front(sim, account.active, vcpu.row)
 
 
-@part
 def deactivate(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Stop a vCPU that has saved enough from earning, and cut its credit."""
     credit_vcpu.credit = credit_vcpu.credit // rules.idle_credit_divisor if rules.idle_credit_divisor else 0
@@ -66,14 +62,12 @@ def deactivate(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE, cre
         account_list.remove(sim, rules.accounts, vcpu.domain)
 
 
-@part
 def weight_of(sim: Sim, rules: CreditHost, domain: int) -> int:
     """Return a domain's weight in the distribution."""
     weight = entitlements(sim)[domain].weight
     return weight * credit_domains(sim)[domain].active.length if rules.weight_per_vcpu else weight
 
 
-@part
 def allot(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
     """Distribute one period's credits over the active domains; their order may change.
 
@@ -106,7 +100,6 @@ def allot(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
         account.credits_per_vcpu = rounded_up(fair, account.active.length)
 
 
-@part
 def peak_of(rules: CreditHost, account: CreditDomain, share_of_debt: int) -> int:
     """Return the most credits a domain may take, and note below which credit a capped vCPU is parked."""
     peak = account.active.length * rules.credits_per_slice + share_of_debt
@@ -116,7 +109,6 @@ def peak_of(rules: CreditHost, account: CreditDomain, share_of_debt: int) -> int
     return min(peak, account.cap_credits)
 
 
-@part
 def account_for(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
     """Hand out credits, set priorities, park and unpark; asks the pCPUs that must choose again."""
     allot(sim, host)
@@ -135,7 +127,6 @@ def account_for(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
         credit_pcpus(sim)[row].needs_sort = True
 
 
-@part
 def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Give a vCPU its credits, and the class that follows from them."""
     per_slice = credit_hosts(sim)[host.row].credits_per_slice
@@ -154,7 +145,6 @@ def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu, credit_vcpu: C
         deactivate(sim, host, vcpu)
 
 
-@part
 def park(sim: Sim, host: Host, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Keep a vCPU beyond its cap from running."""
     if credit_vcpu.parked:
@@ -170,7 +160,6 @@ def park(sim: Sim, host: Host, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> 
         request_reschedule(sim, pcpus(sim)[credit_vcpu.processor])
 
 
-@part
 def unpark(sim: Sim, host: Host, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE, rules: CreditHost = BESIDE) -> None:
     """Let a vCPU run again whose credit has come back to 0."""
     if not credit_vcpu.parked:

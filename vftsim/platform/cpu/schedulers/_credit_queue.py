@@ -1,6 +1,6 @@
 """The run queues of Xen's credit scheduler: who stands where, and who is told of a newcomer."""
 
-from vftsim.kernel import BESIDE, Sim, part
+from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.notes import PRIORITY, note
@@ -20,7 +20,6 @@ from vftsim.platform.cpu.schedulers._credit_records import (
 )
 
 
-@part
 def set_priority(sim: Sim, host: Host, vcpu: Vcpu, priority: int, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Move a vCPU to another class."""
     if credit_vcpu.priority != priority:
@@ -29,7 +28,6 @@ def set_priority(sim: Sim, host: Host, vcpu: Vcpu, priority: int, credit_vcpu: C
             note(sim, PRIORITY, 0, vcpu.row, priority)
 
 
-@part
 def debit(rules: CreditHost, credit_vcpu: CreditVcpu) -> None:
     """Turn time run into credits paid; what is less than a credit waits for the next time."""
     if not rules.exact_debit or credit_vcpu.uncharged_ns <= 0:
@@ -45,7 +43,6 @@ def debit(rules: CreditHost, credit_vcpu: CreditVcpu) -> None:
     credit_vcpu.uncharged_ns -= paid * NS_PER_CREDIT
 
 
-@part
 def insert(sim: Sim, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Queue a vCPU at its processor: behind all entries that are at least as urgent, up to the first that is less."""
     queue = credit_pcpus(sim)[credit_vcpu.processor].queue
@@ -58,7 +55,6 @@ def insert(sim: Sim, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     credit_vcpu.queued = True
 
 
-@part
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int, rules: CreditHost = BESIDE) -> None:
     """Queue a vCPU that was not runnable here before, and tell who should choose again; the pCPU ``waker`` acts."""
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
@@ -71,13 +67,11 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int, rules
     runq_tickle(sim, host, vcpu, waker)
 
 
-@part
 def is_suitable(sim: Sim, vcpu: Vcpu, pcpu: int) -> bool:
     """Tell whether a pCPU is idle and the vCPU may run there."""
     return credit_pcpus(sim)[pcpu].is_idler and scheduler.may_run(sim, vcpu, pcpus(sim)[pcpu])
 
 
-@part
 def next_suitable(sim: Sim, host: Host, vcpu: Vcpu, after: int) -> int:
     """Return the first idle pCPU behind ``after``, in turn, where the vCPU may run; 0 if there is none."""
     number = pcpus(sim)[after].number
@@ -89,7 +83,6 @@ def next_suitable(sim: Sim, host: Host, vcpu: Vcpu, after: int) -> int:
     return 0
 
 
-@part
 def has_idlers(sim: Sim, host: Host) -> bool:
     """Tell whether any pCPU is idle."""
     row = host.first_pcpu
@@ -98,7 +91,6 @@ def has_idlers(sim: Sim, host: Host) -> bool:
     return row < host.first_pcpu + host.pcpus
 
 
-@part
 def tickle(sim: Sim, host: Host, pcpu: int) -> None:
     """Have a pCPU choose again."""
     if credit_hosts(sim)[host.row].tickled_are_busy:
@@ -106,7 +98,6 @@ def tickle(sim: Sim, host: Host, pcpu: int) -> None:
     request_reschedule(sim, pcpus(sim)[pcpu])
 
 
-@part
 def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
     """Wake one idle pCPU where the vCPU may run, in turn; False if there is none."""
     credit_pcpu = credit_pcpus(sim)[waker]
@@ -118,7 +109,6 @@ def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
     return True
 
 
-@part
 def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu, waker: int, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Have the pCPUs choose again that the release's rule names when ``vcpu`` is new in its queue."""
     running = credit_pcpus(sim)[credit_vcpu.processor].current
@@ -139,7 +129,6 @@ def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu, waker: int, credit_vcpu: Credi
         tickle_all_idlers(sim, host, vcpu)
 
 
-@part
 def tickle_idler_first(sim: Sim, host: Host, vcpu: Vcpu, preempts: bool, waker: int) -> None:
     """Wake an idle pCPU for ``vcpu``; without one it pre-empts at its processor, and who runs there may move."""
     if not has_idlers(sim, host):
@@ -157,7 +146,6 @@ def tickle_idler_first(sim: Sim, host: Host, vcpu: Vcpu, preempts: bool, waker: 
     tickle(sim, host, processor)
 
 
-@part
 def tickle_all_idlers(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Wake every idle pCPU where the vCPU may run."""
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
@@ -165,7 +153,6 @@ def tickle_all_idlers(sim: Sim, host: Host, vcpu: Vcpu) -> None:
             tickle(sim, host, row)
 
 
-@part
 def better_processor(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return where a vCPU should go: its processor if nobody waits there, else the next idle one it may use."""
     processor = credit_vcpus(sim)[vcpu.row].processor
@@ -175,7 +162,6 @@ def better_processor(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return processor if idle == 0 else idle
 
 
-@part
 def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int, rules: CreditHost = BESIDE) -> None:
     """Give a vCPU that has left its pCPU another processor, and wake it there if it has work."""
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
@@ -187,7 +173,6 @@ def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int, rules: CreditHost = BESID
         wake_up(sim, host, vcpu, True, waker)
 
 
-@part
 def partition(sim: Sim, pcpu: int) -> None:
     """Bring a queue back into order after accounting: all that are OVER behind the others, stably."""
     credit_pcpu = credit_pcpus(sim)[pcpu]

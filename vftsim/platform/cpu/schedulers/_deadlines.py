@@ -6,7 +6,7 @@ its time another, and a waiting one looks for a place.  A vCPU that blocks is re
 sees to it.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.host import request_reschedule, sync_running
@@ -34,21 +34,18 @@ def on_deadline(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Prepare a vCPU whose period ends while it is awake."""
 
 
-@part
 def begin_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Begin a period and plan its end."""
     refill(sim, host, vcpu)
     plan(sim, vcpu)
 
 
-@part
 def plan(sim: Sim, vcpu: Vcpu, deadline: Deadline = BESIDE) -> None:
     """Plan the end of the period in progress."""
     # An alarm that was planned before is stale from here on.
     deadline.alarm = at(sim, deadline.deadline_ns, EventKind.ACCOUNTING, vcpu.number, on_period_end, vcpu.row)
 
 
-@part
 def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Free its pCPU and stop refilling."""
     shared.block(sim, host, vcpu)
@@ -72,7 +69,6 @@ def end_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     begin_next_period(sim, host, vcpu)
 
 
-@part
 def begin_next_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Refill a vCPU, and have its pCPU, or one that is found for it, choose again."""
     # Refilled first: without time no pCPU would be looked for.

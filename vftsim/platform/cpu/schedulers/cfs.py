@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event
 from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
@@ -209,7 +209,6 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu, rules: CfsHost = BESIDE) -> None:
     rules.weight += cfs_vcpus(sim)[vcpu.row].weight
 
 
-@part
 def limit_lead(sim: Sim, host: Host, vcpu: Vcpu, entity: CfsVcpu = BESIDE, rules: CfsHost = BESIDE) -> None:
     """Place a thread that slept or was throttled at most half a latency before the least virtual run time."""
     entity.virtual_ns = max(entity.virtual_ns, rules.least_ns - rules.latency_ns // 2)
@@ -231,7 +230,6 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu, rules: CfsHost = BESIDE, entity: 
     return at_most_drawn(sim, vcpu, max(period_ns, rules.minimum_ns))
 
 
-@part
 def crowd_of(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> tuple[int, int]:
     """Return how many threads run or wait and may run, and their weight."""
     if cfs_host.limited == 0:
@@ -245,7 +243,6 @@ def crowd_of(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> tuple[int, int
     return runnable, weight
 
 
-@part
 def is_active(sim: Sim, vcpu: Vcpu, queue_vcpu: QueueVcpu = BESIDE) -> bool:
     """Tell whether a thread runs or waits and is not throttled."""
     return (queue_vcpu.is_waiting or queue_vcpu.current_on != 0) and has_budget(sim, vcpu)
@@ -270,7 +267,6 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, entity: CfsVcpu = BESI
     spend(sim, vcpu, ran_ns)
 
 
-@part
 def virtual_now_ns(sim: Sim, vcpu: Vcpu, entity: CfsVcpu = BESIDE) -> int:
     """Return the virtual run time of a thread up to now, whether it has been charged or not."""
     ran_ns = sim.now_ns - vcpu.dispatched_ns
@@ -279,13 +275,11 @@ def virtual_now_ns(sim: Sim, vcpu: Vcpu, entity: CfsVcpu = BESIDE) -> int:
     return entity.virtual_ns + virtual_of(entity, ran_ns)
 
 
-@part
 def virtual_of(entity: CfsVcpu, ran_ns: int) -> int:
     """Return what CPU time adds to a thread's virtual run time."""
     return ran_ns if entity.weight == NICE_0 else (ran_ns * NICE_0 + entity.residue) // entity.weight
 
 
-@part
 def advance(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> None:
     """Bring the least virtual run time up to date; it never goes back."""
     least_ns = least_of_running(sim, host, cfs_host)
@@ -298,7 +292,6 @@ def advance(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> None:
         cfs_host.least_ns = max(cfs_host.least_ns, least_ns)
 
 
-@part
 def least_of_running(sim: Sim, host: Host, cfs_host: CfsHost) -> int:
     """Return the least virtual run time of what runs, or any that does not move the host's."""
     least_ns = _NOBODY_NS
@@ -316,7 +309,6 @@ def least_of_running(sim: Sim, host: Host, cfs_host: CfsHost) -> int:
     return least_ns
 
 
-@part
 def plan_refill(sim: Sim, domain: int) -> None:
     """Plan the end of a domain's period."""
     cfs_domain = cfs_domains(sim)[domain]

@@ -35,7 +35,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
@@ -236,7 +236,6 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu, rules: CreditHost = BESIDE, credit_
     return chosen
 
 
-@part
 def leave(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE, credit_vcpu: CreditVcpu = BESIDE) -> int:
     """Debit the vCPU that ran and queue it if it can run on; return what is left of its rate limit if it must go on."""
     debit(rules, credit_vcpu)
@@ -255,7 +254,6 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE, credit_v
     return 0
 
 
-@part
 def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu, rules: CreditHost = BESIDE) -> None:
     """Let an idle pCPU look for work again after a slice, in the releases in which idling has one."""
     if rules.idle_has_slice:
@@ -270,7 +268,6 @@ def on_idle_slice(sim: Sim, pcpu_row: int, token: int) -> None:
         request_reschedule(sim, pcpus(sim)[pcpu_row])
 
 
-@part
 def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Take what runs next out of the queue, or of a peer's; 0 if there is nothing."""
     queue = credit_pcpus(sim)[pcpu.row].queue
@@ -285,7 +282,6 @@ def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     return chosen
 
 
-@part
 def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int, rules: CreditHost = BESIDE) -> int:
     """Take the first vCPU of a busy peer's queue that is more urgent than ``above`` and may run here."""
     credit_pcpu = credit_pcpus(sim)[pcpu.row]
@@ -309,7 +305,6 @@ def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int, rules: CreditHost = BESI
     return 0
 
 
-@part
 def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
     """Take the first vCPU of a peer's queue that is more urgent than ``above`` and may run on ``pcpu``; 0 for none."""
     delay_ns = credit_hosts(sim)[pcpu.host].migration_delay_ns
@@ -347,7 +342,6 @@ def on_tick(sim: Sim, pcpu: Pcpu, token: int) -> None:
     at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, pcpu.row)
 
 
-@part
 def tick_running(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE) -> None:
     """Take note that a tick has found a vCPU running: it loses its boost, pays, and earns from now on."""
     credit_vcpu = credit_vcpus(sim)[vcpu.row]

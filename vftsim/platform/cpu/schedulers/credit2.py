@@ -35,7 +35,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
@@ -168,7 +168,6 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu, credit2_pcpu: Credit2Pcpu = BESIDE)
     return chosen
 
 
-@part
 def candidate(sim: Sim, host: Host, pcpu: Pcpu, before: int, rules: Credit2Host = BESIDE) -> int:
     """Return the vCPU that the pCPU runs next, 0 for none."""
     best = 0
@@ -189,7 +188,6 @@ def candidate(sim: Sim, host: Host, pcpu: Pcpu, before: int, rules: Credit2Host 
     return best
 
 
-@part
 def is_offered(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu, credit: int, credit2_vcpu: Credit2Vcpu = BESIDE) -> bool:
     """Tell whether a waiting vCPU with more than ``credit`` may be put on the pCPU, where one with ``credit`` is."""
     if not scheduler.may_run(sim, vcpu, pcpu):
@@ -199,7 +197,6 @@ def is_offered(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu, credit: int, credit
     return credit2_vcpu.processor == pcpu.row or credit + credit2_hosts(sim)[host.row].resistance <= credit2_vcpu.credit
 
 
-@part
 def take(sim: Sim, host: Host, pcpu: Pcpu, chosen: int, before: int) -> None:
     """Take the chosen one out of the queue; give it its pCPU, and everybody credit when there is none."""
     queue = credit2_hosts(sim)[host.row].waiting
@@ -218,7 +215,6 @@ def take(sim: Sim, host: Host, pcpu: Pcpu, chosen: int, before: int) -> None:
         credit2_vcpu.credit += COMPENSATION
 
 
-@part
 def reset(sim: Sim, host: Host, credit: int) -> None:
     """Give credit to everyone, after what runs has paid; ``credit`` is that of the vCPU that has been chosen."""
     credit2_hosts(sim)[host.row].resets += 1
@@ -233,7 +229,6 @@ def reset(sim: Sim, host: Host, credit: int) -> None:
         credit2_vcpu.credit = min(credit2_vcpu.credit + added, CREDIT_MOST)
 
 
-@part
 def slice_of(sim: Sim, host: Host, vcpu: Vcpu, goes_on: bool, rules: Credit2Host = BESIDE) -> int:
     """Return the time until its credit reaches that of the first one waiting, or 0; within its bounds."""
     credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
@@ -251,7 +246,6 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu, goes_on: bool, rules: Credit2Host
     return max(min(time_ns, LONGEST_NS), SHORTEST_NS, limit_ns)
 
 
-@part
 def leave(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BESIDE) -> None:
     """Give back what is left of the portion of a vCPU that has left its pCPU; queue it if it can run on.
 
@@ -268,7 +262,6 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BESIDE) 
         unpark(sim, host, vcpu.domain)
 
 
-@part
 def plan_refill(sim: Sim, host: Host) -> None:
     """Plan the end of the caps' period."""
     period_ns = credit2_hosts(sim)[host.row].cap_period_ns

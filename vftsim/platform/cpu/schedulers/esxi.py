@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Failure, Record, Sim, Table, at, event, fail, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Failure, Record, Sim, Table, at, event, fail
 from vftsim.platform.arithmetic import LARGEST, scaled
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
@@ -205,7 +205,6 @@ def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         machine.virtual_time = max(machine.virtual_time, esxi_hosts(sim)[host.row].floor - 1)
 
 
-@part
 def is_active(sim: Sim, domain: Domain) -> bool:
     """Tell whether any vCPU of a machine runs or waits."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
@@ -240,7 +239,6 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
         machine.quota_ns -= ran_ns
 
 
-@part
 def grow_reserve(sim: Sim, host: Host, machine: Machine) -> None:
     """Bring the reservation's account up to now; it holds one quantum's worth."""
     rate = machine.reservation_ppm
@@ -254,7 +252,6 @@ def grow_reserve(sim: Sim, host: Host, machine: Machine) -> None:
         machine.reserve = min(machine.reserve + rate * passed_ns, most)
 
 
-@part
 def plan_refill(sim: Sim, host: Host) -> None:
     """Plan the end of the limits' period."""
     period_ns = esxi_hosts(sim)[host.row].limit_period_ns
@@ -276,7 +273,6 @@ def on_refill(sim: Sim, host: Host, token: int) -> None:
     plan_refill(sim, host)
 
 
-@part
 def refill(sim: Sim, host: Host, domain: Domain, machine: Machine = BESIDE) -> None:
     """Give a machine its quota, less what it owes, and hold its waiting vCPUs if it had none left."""
     was_held = machine.quota_ns <= 0

@@ -21,7 +21,7 @@ vCPUs that asks for too much misses deadlines.
 import math
 from typing import ClassVar, Literal
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
@@ -172,7 +172,6 @@ def refill_all(sim: Sim, host: Host, vcpu: Vcpu) -> None:
             tickle_after_refill(sim, host, vcpus(sim)[row])
 
 
-@part
 def tickle_after_refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let the first that waits pre-empt if it is more urgent than one that runs; let one that had no budget run."""
     candidate = vcpu
@@ -188,7 +187,6 @@ def tickle_after_refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         request_reschedule(sim, pcpus(sim)[pcpu])
 
 
-@part
 def first_waiting(sim: Sim, host: Host) -> int:
     """Return the most urgent vCPU that waits with a budget, wherever it may run; 0 for none."""
     best = 0
@@ -199,7 +197,6 @@ def first_waiting(sim: Sim, host: Host) -> int:
     return best
 
 
-@part
 def set_level(sim: Sim, host: Host, vcpu: Vcpu, level: int, rtds_vcpu: RtdsVcpu = BESIDE) -> None:
     """Move a vCPU to another level."""
     if rtds_vcpu.level != level:

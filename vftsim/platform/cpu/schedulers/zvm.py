@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, Failure, Record, Sim, Table, fail, part
+from vftsim.kernel import BESIDE, Engine, Failure, Record, Sim, Table, fail
 from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
@@ -127,7 +127,6 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         list_share(sim, host, user, -1)
 
 
-@part
 def list_share(sim: Sim, host: Host, user: ZvmUser, sign: int, zvm_host: ZvmHost = BESIDE) -> None:
     """Add a user's share to those on the dispatch list, or take it off (-1)."""
     zvm_host.absolute += sign * user.absolute
@@ -147,7 +146,6 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, zvm_vcpu: ZvmVcpu = BE
             fail(sim, _TOO_LATE)
 
 
-@part
 def interval_ns(sim: Sim, host: Host, user: ZvmUser, zvm_host: ZvmHost = BESIDE) -> int:
     """Return in what time one virtual processor of a listed user is entitled to one minor slice.
 

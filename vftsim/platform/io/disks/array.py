@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event
 from vftsim.outcome import declare
 from vftsim.platform.io.disk import (
     DISKS,
@@ -129,7 +129,6 @@ def forget_array(sim: Sim, disk: Disk, disk_array: DiskArray = BESIDE) -> None:
     disk_array.boots += 1
 
 
-@part
 def enqueue(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
     """Put a request to the cache, and if it is not there to a disk."""
     disk_array = disk_arrays(sim)[disk.row]
@@ -164,7 +163,6 @@ def serve_again(sim: Sim, disk: Disk, disk_array: DiskArray = BESIDE) -> None:
         serve_next(sim, disk, disk_array)
 
 
-@part
 def serve_next(sim: Sim, disk: Disk, disk_array: DiskArray) -> None:
     """Let a free disk begin, if the array can be reached."""
     if disk.is_away or disk.busy >= disk_array.disks or disk_array.queue.length == 0:
@@ -206,7 +204,6 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
         end_transfer(sim, disk, program, tag, size_bytes, is_read, replica_ns)
 
 
-@part
 def ask_again(sim: Sim, disk: Disk, disk_array: DiskArray, row: int) -> None:
     """Keep a request whose answer does not get through; a disk serves it, before others, when the array is back."""
     if array_requests(sim)[row].is_hit:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.disk import (
     DISKS,
@@ -161,7 +161,6 @@ def flush_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     return not must_hold(sim, disk, program, tag) and write_back_local(sim, disk, program, tag)
 
 
-@part
 def must_hold(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     """Tell whether what is dirty waits for the domain's guard: it goes to a device, as what programs write does."""
     if local_disks(sim)[disk.row].dirty.length == 0:
@@ -197,7 +196,6 @@ def forget_local(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
         requests(sim)[local_disk.in_service].is_orphaned = True
 
 
-@part
 def lose_requests(sim: Sim, local_disk: LocalDisk, listed: Fifo) -> int:
     """Free requests that will not be served; return how many reads and writes they were."""
     lost = 0
@@ -212,13 +210,11 @@ def lose_requests(sim: Sim, local_disk: LocalDisk, listed: Fifo) -> int:
     return lost
 
 
-@part
 def transfers_of(request: Request) -> int:
     """Return 1 for a read or a write, 0 for a flush, which takes no time of the disk."""
     return 0 if request.operation == BARRIER else 1
 
 
-@part
 def new_request(sim: Sim, operation: int, program: int, tag: int, size_bytes: int) -> int:
     """Make a request that waits for its disk."""
     row = requests.new(sim)
@@ -234,7 +230,6 @@ def new_request(sim: Sim, operation: int, program: int, tag: int, size_bytes: in
     return row
 
 
-@part
 def enqueue(sim: Sim, disk: Disk, row: int) -> None:
     """Put a request into the queue."""
     count_requests(sim, disk, transfers_of(requests(sim)[row]), 0)
@@ -242,7 +237,6 @@ def enqueue(sim: Sim, disk: Disk, row: int) -> None:
     serve_next(sim, disk)
 
 
-@part
 def serve_next(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
     """Begin with the next request, if the disk is idle and can be reached."""
     if disk.is_away or local_disk.in_service != 0 or local_disk.queue.length == 0:
@@ -253,7 +247,6 @@ def serve_next(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
     at(sim, sim.now_ns + time_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, disk.row)
 
 
-@part
 def service_ns(local_disk: LocalDisk, request: Request) -> int:
     """Return how long the disk works on a request."""
     if request.operation == BARRIER:
@@ -282,7 +275,6 @@ def on_served(sim: Sim, disk: Disk, token: int, local_disk: LocalDisk = BESIDE) 
         end_transfer(sim, disk, program, tag, size_bytes, is_read, replica_ns)
 
 
-@part
 def take_account(sim: Sim, disk: Disk, local_disk: LocalDisk, request: Request) -> None:
     """Count a request that is done."""
     if request.operation == READ:
@@ -296,7 +288,6 @@ def take_account(sim: Sim, disk: Disk, local_disk: LocalDisk, request: Request) 
         count_served(sim, disk, request.asked_ns, request.program != 0, written_bytes)
 
 
-@part
 def write_dirty(sim: Sim, disk: Disk, local_disk: LocalDisk) -> None:
     """Have everything written that is dirty."""
     local_disk.flushing = 0

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Kind, Record, Sim, Table, part
+from vftsim.kernel import BESIDE, Kind, Record, Sim, Table
 from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.driver_domain import TASKS, arrive_at_driver, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
@@ -113,7 +113,6 @@ class DeviceModel(Record):
 device_models = Table("device_models", DeviceModel, beside=ports)
 
 
-@part
 def reserve_in_tap(sim: Sim, port: Port, packet: int, device_model: DeviceModel = BESIDE) -> int:
     """Keep a place in the tap queue, or drop the packet."""
     if is_gone(sim, packet):
@@ -125,7 +124,6 @@ def reserve_in_tap(sim: Sim, port: Port, packet: int, device_model: DeviceModel 
     return REFUSED
 
 
-@part
 def put_into_tap(sim: Sim, port: Port, packet: int) -> None:
     put(sim, rings(sim)[device_models(sim)[port.row].tap], packet)
 
@@ -143,7 +141,6 @@ def fetch(sim: Sim, stage: Stage, packet: int) -> None:
     push_or_drop(sim, device_models(sim)[packets(sim)[packet].port].tap_out, packet)
 
 
-@part
 def push_or_drop(sim: Sim, row: int, packet: int) -> None:
     """Put a packet into a ring, or drop it there."""
     ring = rings(sim)[row]

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event
 from vftsim.platform.cpu.jobs import on_pcpu_ns, raise_interrupt
 from vftsim.platform.cpu.records import RUNNING, domains, vcpus, work_done, works
 from vftsim.platform.io.build import Io, Site
@@ -156,7 +156,6 @@ def install(
         nic.down = io.drop_row("NIC", "down")
 
 
-@part
 def card_of(sim: Sim, port: Port) -> int:
     """Return the row of the card that a port's packets go by."""
     return guest_nics(sim)[port.row].card
@@ -183,14 +182,12 @@ def take_in(sim: Sim, port: Port, packet: int) -> None:
             at(sim, max(sim.now_ns, nic.next_interrupt_ns), EventKind.DEVICE, 0, on_interrupt, row)
 
 
-@part
 def is_full(sim: Sim, card: Port, nic: GuestNic) -> bool:
     """Tell whether every descriptor has a packet to which the guest's driver has not come yet."""
     waiting = nic.ring.length + nic.taken.length
     return waiting >= nic.ring_packets and waiting - in_hand(sim, card) >= nic.ring_packets
 
 
-@part
 def in_hand(sim: Sim, card: Port) -> int:
     """Return the packets of the interrupt that the guest handles at present."""
     vcpu = vcpus(sim)[domains(sim)[card.domain].first_vcpu]
@@ -215,7 +212,6 @@ def on_interrupt(sim: Sim, port: Port, token: int, nic: GuestNic = BESIDE) -> No
     announce(sim, port, nic)
 
 
-@part
 def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
     """Give the first vCPU the work of an interrupt; what the guard declares lost is lost."""
     # One that the guest has not come to finds these packets too: the card raises no other before.
@@ -242,7 +238,6 @@ def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
             hand_over(sim, packet_list.pop(sim, nic.batch))
 
 
-@part
 def give_work(sim: Sim, port: Port, nic: GuestNic, is_raised: bool, cost_ns: int, count: int) -> None:
     """Interrupt the guest for so many packets, or have the interrupt that it has not come to bring them."""
     domain = domains(sim)[port.domain]
@@ -263,7 +258,6 @@ def interrupt_done(sim: Sim, port_row: int, argument: int) -> None:
         hand_over(sim, packet_list.pop(sim, guest_nics(sim)[port_row].taken))
 
 
-@part
 def hand_over(sim: Sim, packet: int) -> None:
     mark(sim, packet, ENTERED, 0, sim.now_ns, 0)
     receive(sim, applications(sim)[ports(sim)[packets(sim)[packet].port].application], packet)
