@@ -132,6 +132,13 @@ def test_exponential_clients_are_the_machine_repair_model(clients):
     assert loop.result.rate == pytest.approx(repair_model(clients, 0.010, 0.002), rel=0.03)
 
 
+def test_thousands_of_clients_ask_once_in_their_thinking_time():
+    """6,000 that think for 6 s ask 1,000 times a second; each has a feed of its own."""
+    thinking = {"clients": 6000, "turn_around": 6 * S, "turn_around_cv": 1.0, "spread": 6 * S}
+    loop = Loop({"demand": 100_000}, thinking, warmup_ns=6 * S, engine="compiled").run(12 * S)
+    assert loop.result.rate == pytest.approx(1000.0, rel=0.05)
+
+
 def test_threads_bound_what_is_in_work_and_the_processor_the_rate():
     """Eight clients, four threads, one pCPU: the CPU is never idle, 1 ms a request."""
     loop = Loop({"demand": MS, "threads": 4}, {"clients": 8, "turn_around": 0}).run(S)

@@ -36,7 +36,7 @@ class Feed(Record):
     is_complete: bool
 
 
-feeds = Table("feeds", Feed, 4096)
+feeds = Table("feeds", Feed, 1 << 14)
 
 
 def left(sim: Sim, feed: int) -> int:

@@ -338,7 +338,7 @@ class RequestResponseSpec(_RequestsSpec):
 
     kind: Literal["request_response"] = "request_response"
     to: str = Field("server", description="Domain that answers.")
-    clients: int = Field(1, ge=1, le=1000, description="Requests under way at most. Default: netperf, one.")
+    clients: int = Field(1, ge=1, le=10_000, description="Requests under way at most. Default: netperf, one.")
     request_size: ByteCount = Field(
         128,
         ge=64,
