@@ -201,6 +201,14 @@ class Figure(ABC):
         """Return what a word below the figure means that :meth:`entries` does not list, such as a percentile."""
         return None
 
+    def _entry(self, path: Path, estimator: Estimator, take: Callable[[Any], Any]) -> Entry:
+        observe, leads = partial(self._observe, take), bool(self.headline) and not path
+        return Entry((self.name, *path), self, estimator, observe, leads)
+
+    def _observe(self, take: Callable[[Any], Any], outcome: Any) -> Any:
+        held = self.held(outcome)
+        return None if held is None else take(held)
+
 
 class Number(Figure):
     """A number that a replication gives as it is: a mean over time, an extreme, something computed."""
@@ -219,12 +227,7 @@ class Number(Figure):
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         for path, take in self.parts(outcome):
-            observe, leads = partial(self._observe, take), bool(self.headline) and not path
-            yield Entry((self.name, *path), self, self.estimator, observe, leads)
-
-    def _observe(self, take: Callable[[Any], Any], outcome: Any) -> Any:
-        held = self.held(outcome)
-        return None if held is None else take(held)
+            yield self._entry(path, self.estimator, take)
 
 
 class Middle(Number):
@@ -283,9 +286,7 @@ class Rate(Figure):
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         for path, take in self.of.parts(outcome):
-            yield Entry(
-                (self.name, *path), self, Mean(), partial(self._observe, take), bool(self.headline) and not path
-            )
+            yield self._entry(path, Mean(), take)
 
     def _observe(self, take: Callable[[Any], Any], outcome: Any) -> float:
         held, seconds = self.of.held(outcome), outcome.seconds
@@ -310,8 +311,7 @@ class Quotient(Figure):
         """Yield the whole and its parts; of shares of the whole only the parts."""
         for path, take in self.top.parts(outcome):
             if path or not self.of_whole:
-                observe, leads = partial(self._observe, take), bool(self.headline) and not path
-                yield Entry((self.name, *path), self, self.estimator, observe, leads)
+                yield self._entry(path, self.estimator, take)
 
     def _observe(self, take: Callable[[Any], Any], outcome: Any) -> tuple[float, float]:
         is_whole = self.of_whole or self.top.by is None
@@ -386,14 +386,9 @@ class Series(Figure):
 
     @cached_property
     def _entries(self) -> list[Entry]:
-        entries = []
-        for name, take in _OF_SERIES.items():
-            path = (self.name,) if name == "mean" else (self.name, name)
-            observe, leads = partial(self._statistic, take), bool(self.headline) and name == "mean"
-            entries.append(Entry(path, self, Mean(), observe, leads))
-        return entries
+        return [self._entry(() if name == "mean" else (name,), Mean(), take) for name, take in _OF_SERIES.items()]
 
-    def _statistic(self, take: Callable[[list[float]], float], outcome: Any) -> float:
+    def _observe(self, take: Callable[[list[float]], float], outcome: Any) -> float:
         samples = self.held(outcome)
         return float(take(samples)) if samples else math.nan
 
