@@ -42,16 +42,9 @@ class StorageError(VftsimError, RuntimeError):
 class ModelFileError(VftsimError, ValueError):
     """A file the user handed over is wrong.
 
-    Parameters
-    ----------
-    message : str
-        Cause and remedy, in one or two sentences.
-    file : str
-        File as the user named it; empty when the mistake came from the command line.
-    line : int
-        1-based line, 0 when unknown.
-    key : str
-        Dotted path of the key, empty when the file as a whole is meant.
+    The message says cause and remedy, in one or two sentences; the file is as the user named it, and empty when the
+    mistake came from the command line.  The line counts from 1, and is 0 when unknown; the dotted key is empty when the
+    file as a whole is meant.
     """
 
     def __init__(self, message: str, file: str = "", line: int = 0, key: str = "") -> None:

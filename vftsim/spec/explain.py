@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -48,16 +48,6 @@ _BOUNDS = {
 }
 
 
-@dataclass(frozen=True)
-class _Problem:
-    order: tuple[int, int, int]
-    file: str
-    line: int
-    key: str
-    message: str
-    kind: str
-
-
 def explain(
     error: ValidationError,
     root: type[BaseModel],
@@ -77,7 +67,7 @@ def explain(
     raw = error.errors(include_url=False)
     unknown = [locate(root, details["loc"], data) for details in raw if details["type"] == "extra_forbidden"]
     typos = {(spot.keys[:-1], str(spot.keys[-1])) for spot in unknown}
-    problems: list[_Problem] = []
+    problems: list[tuple[tuple[int, int], str, ModelFileError]] = []
     for details in raw:
         spot = locate(root, details["loc"], data)
         kind = details["type"]
@@ -88,21 +78,17 @@ def explain(
             continue  # only because its wrong items do not count
         keys = _keys_to_blame(kind, spot, details)
         node = tree.at(*keys)
-        order = (ranks.get(node.file, len(ranks)), node.line, len(problems))
-        key, line = ".".join(map(str, keys)), node.line
-        if not keys:
-            node = tree.at(*_path_said(details))
-            line = node.line
-        if node.file == ORIGIN:
-            key, line = assignments[node.line - 1], 0
-        problems.append(_Problem(order, node.file, line, key, _message(details, spot), kind))
-    problems.sort(key=lambda problem: problem.order)
-    first, *others = problems
+        order = ranks.get(node.file, len(ranks)), node.line
+        node = node if keys else tree.at(*_path_said(details))
+        is_override = node.file == ORIGIN
+        key, line = (assignments[node.line - 1], 0) if is_override else (".".join(map(str, keys)), node.line)
+        problems.append((order, kind, ModelFileError(_message(details, spot), node.file, line, key)))
+    (_, _, first), *others = sorted(problems, key=itemgetter(0))
     named = [
         f"{word} '{other.key}'"
-        for word, kind in (("unknown key", "extra_forbidden"), ("missing key", "missing"))
-        for other in others
-        if other.kind == kind and other.file != ORIGIN
+        for word, of in (("unknown key", "extra_forbidden"), ("missing key", "missing"))
+        for _, kind, other in others
+        if kind == of and other.file != ORIGIN
     ]
     more = f" (and {len(others)} more{': ' + ', '.join(named[:_MOST_NAMED]) if named else ''})" if others else ""
     if spoilt_by and first.file != ORIGIN:
