@@ -47,13 +47,6 @@ class RunRecord:
         """The last phase in which use of resources was measured: the last step of a ramp."""
         return self.phases[-2] if len(self.phases) > 1 else self.phases[-1]
 
-    def outcome(self, owner: str, kind: type[OutcomeT]) -> OutcomeT:
-        """Return what an owner measured in the whole run; a KeyError for nothing of that kind."""
-        outcome = self.whole.outcomes.get(owner)
-        if not isinstance(outcome, kind):
-            raise KeyError(f"'{owner}' has measured no {kind.__name__}")
-        return outcome
-
     def of(self, owner: str) -> Any:
         """Return what an owner measured in the whole run, whatever that is; a KeyError for nothing."""
         return self.whole.outcomes[owner]

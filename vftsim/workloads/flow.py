@@ -102,11 +102,6 @@ class FlowResult(Outcome):
         """Percentile of the delay; nan without deliveries."""
         return self.delay.percentile(percent) / _MS if self.delivered else float("nan")
 
-    @property
-    def mean_delay_ms(self) -> float:
-        """Mean delay; nan without deliveries."""
-        return self.delay.mean / _MS if self.delivered else float("nan")
-
     def voice(self) -> VoiceQuality:
         """E-model: packetization and the play-out delay, losses as they cluster."""
         known, lost = self.delivered + self.dropped, self.dropped + self.late
