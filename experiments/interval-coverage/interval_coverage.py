@@ -43,6 +43,7 @@ from vftsim.calibrate.intervals import fit_at
 from vftsim.outcome.estimators import Percentile
 from vftsim.stats import (
     Estimate,
+    ReplicationResult,
     Sections,
     StoppingRule,
     binomial_interval,
@@ -52,7 +53,6 @@ from vftsim.stats import (
     median_interval,
     percentile_interval,
     ratio_of_sums,
-    run_replications,
     sequential_binomial_interval,
     stratified_interval,
     t_interval,
@@ -61,6 +61,7 @@ from vftsim.stats import (
 from vftsim.stats._special import student_t_quantile
 from vftsim.stats.bernoulli_test import log_evidence_above, log_evidence_below
 from vftsim.stats.histogram import BUCKET_ENDS_NS, RELATIVE_ERROR, DelayHistogram
+from vftsim.stats.replications import replicate
 
 PAGE = Path(__file__).parents[2] / "docs" / "interval-coverage.md"
 BEGIN, END = "<!-- generated: interval_coverage.py -->", "<!-- end of generated part -->"
@@ -205,6 +206,17 @@ def _means(rng: np.random.Generator, several: Iterable[Output], studies: int) ->
             yield judged("mean", output.name, n, found, output.truth, textbook, output.lumpy)
 
 
+def _played(values: Sequence[float], rule: StoppingRule) -> ReplicationResult:
+    """Give a rule the replications that it asks for, until it is met or its budget is used up."""
+    procedure = replicate(rule)
+    numbers = next(procedure)
+    while True:
+        try:
+            numbers = procedure.send([{"x": values[k]} for k in numbers])
+        except StopIteration as end:
+            return end.value
+
+
 def until_precise(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
     """``run --precision``: replications until the interval has been narrow enough for six looks."""
     rule = StoppingRule(("x",), relative_half_width=0.1)
@@ -217,7 +229,7 @@ def until_precise(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
         found, textbook = [], 0
         for _ in range(max(studies // 10, 10)):
             values = rng.choice(pool, rule.budget)
-            ended = run_replications(lambda numbers, v=values: [{"x": float(v[k])} for k in numbers], rule)
+            ended = _played(values.tolist(), rule)
             found.append(ended.estimates["x"])
             textbook += _right([t_interval(values[: ended.n].tolist())], truth)
         cell = judged("mean after --precision 10", name, 0, found, truth, textbook / len(found))

@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 
 from vftsim.errors import PrecisionNotReached, UsageError
-from vftsim.stats import StoppingRule, mean_interval, run_replications
+from vftsim.stats import StoppingRule, mean_interval
 from vftsim.stats.replications import replicate
+
+
+def run_replications(run_batch, rule):
+    procedure = replicate(rule)
+    numbers = next(procedure)
+    while True:
+        try:
+            numbers = procedure.send(run_batch(numbers))
+        except StopIteration as end:
+            return end.value
 
 
 def drive(values, rule):

@@ -19,7 +19,7 @@ from vftsim.stats.intervals import (
 )
 from vftsim.stats.percentiles import Sections, percentile_interval, sections
 from vftsim.stats.probing import Probe
-from vftsim.stats.replications import ReplicationResult, StoppingRule, run_replications
+from vftsim.stats.replications import ReplicationResult, StoppingRule
 from vftsim.stats.rootsearch import CapacityResult, capacity_search, search_start
 from vftsim.stats.warmup import WarmUp, warm_up
 
@@ -42,7 +42,6 @@ __all__ = [
     "quantile_interval",
     "range_content",
     "ratio_of_sums",
-    "run_replications",
     "runs_range",
     "search_start",
     "sections",

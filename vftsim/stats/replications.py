@@ -11,7 +11,7 @@ point are not used, so the answer does not depend on the batch size.
 """
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vftsim.errors import UsageError
@@ -112,18 +112,6 @@ def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], Replica
                 return _result(True, values, n, confidence)
         wanted = rule.batch
     return _result(False, values, n, confidence)
-
-
-def run_replications(run_batch: Callable[[range], Sequence[Outcome]], rule: StoppingRule) -> ReplicationResult:
-    """Drive :func:`replicate` with a function that runs a batch and returns its outcomes in order."""
-    procedure = replicate(rule)
-    numbers = next(procedure)
-    while True:
-        try:
-            numbers = procedure.send(run_batch(numbers))
-        except StopIteration as stop:
-            result: ReplicationResult = stop.value
-            return result
 
 
 def _finite(name: str, value: float) -> float:
