@@ -28,12 +28,7 @@ from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.host_cards import add_card, cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import NicSpec, nics
-from vftsim.platform.io.packet import (
-    drops,
-    flows,
-    packets,
-    ports,
-)
+from vftsim.platform.io.packet import drops, flows, packets, ports
 from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.io.paths import moderated
 from vftsim.platform.io.ring import rings
@@ -47,7 +42,7 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.pair import pairs
-from vftsim.workloads.common import fill_row
+from vftsim.platform.rows import fill_row
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
@@ -256,8 +251,8 @@ class Park:
         flow.state_row, self.bench = engine.add(benches, port=self.port)
         self.bench.row, self.bench.flow = flow.state_row, row
         spec = ImsBenchSpec(to="server")
-        fill_row(self.bench, benches, spec)
-        fill_row(self.bench, benches, spec.thresholds)
+        fill_row(self.engine, benches, self.bench.row, spec)
+        fill_row(self.engine, benches, self.bench.row, spec.thresholds)
         self.bench.t1_ns = 9 * MS
         fill_pools(engine, self.bench, 1 << 12, 0)
         self.bench.unregistered.count = 0

@@ -21,7 +21,7 @@ from vftsim.platform.io.host_cards import cards, on_burst
 from vftsim.platform.io.link import add_link
 from vftsim.platform.io.packet import application, applications, flows, packets, path, ports, receive, workload
 from vftsim.platform.io.paths.moderated import GuestNicSpec, install, moderated
-from vftsim.workloads.common import fill_row
+from vftsim.platform.rows import fill_row
 from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import benches, phases
@@ -113,8 +113,8 @@ class Wires:
         )
         self.bench_record.row = self.bench_row
         self.bench_record.flow = flow.row = flow_row
-        fill_row(self.bench_record, benches, workload)
-        fill_row(self.bench_record, benches, workload.thresholds)
+        fill_row(self.engine, benches, self.bench_record.row, workload)
+        fill_row(self.engine, benches, self.bench_record.row, workload.thresholds)
         # Attempts are planned by tests and come from no pool; there is room for those who come back from them.
         fill_pools(engine, self.bench_record, 1 << 14, 0)
         self.bench_record.unregistered.count = 0

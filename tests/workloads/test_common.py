@@ -4,8 +4,8 @@ import pytest
 
 from vftsim.kernel import Record, Table, link
 from vftsim.kernel.choose import make_engine
+from vftsim.platform.rows import add_row
 from vftsim.spec import ByteCount, DurationNs, Spec
-from vftsim.workloads.common import add_row
 
 
 class Stall(Record):

@@ -13,7 +13,7 @@ from vftsim.kernel import Engine, Record, Sim, Table, entry
 from vftsim.kernel.columns import columns_of
 from vftsim.platform.delays import add_delay, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
-from vftsim.workloads.common import add_row
+from vftsim.platform.rows import add_row
 
 LOSS_EVENT_GAP_NS = 20_000_000
 """Losses closer than one packet interval are one loss event."""

@@ -28,9 +28,10 @@ from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.disk import READ, begin_wait, hold_request
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer, note_write
+from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_row, apply_overhead, duration_ns, unread_without, with_overhead_ns
+from vftsim.workloads.common import apply_overhead, duration_ns, unread_without, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 batch = application.kind("batch")

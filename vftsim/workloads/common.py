@@ -1,8 +1,8 @@
 """What programs and clients have in common: their rows, the cost of work under protection, packets, drawn durations."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, partial
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -23,17 +23,16 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
+from vftsim.platform.rows import RecordT, add_row
 from vftsim.sampling import Draws, Streams, gamma_ns, uniform_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import S
 from vftsim.workloads.gaps import Gaps
 
-RecordT = TypeVar("RecordT", bound=Record)
 LEVELS = 1 << 30
 """Choices are drawn as uniform levels below this; a share of them is true."""
 AT_ONCE = 256
 """Draws that a feed of an entity holds."""
-_UNITS = ("_ns", "_bytes")
 
 
 def unread_without(spec: Spec, read_with: Mapping[str, Iterable[str]]) -> dict[str, str]:
@@ -233,49 +232,3 @@ def add_application(engine: Engine, kind: Kind, state_row: int, domain: int) -> 
     if overheads.name in engine.linked.tables:
         engine.rows(overheads)[row].execution = 1.0
     return row
-
-
-def add_row(engine: Engine, table: Table[RecordT], spec: Spec | None = None, **values: Any) -> RecordT:
-    """Take a row of a table and return it.
-
-    A field named as a number of ``spec``, with a unit behind the name or not, has that value unless ``values`` has
-    another: ``timeout_ns`` that of ``timeout``.
-    """
-    _, record = engine.add(table)
-    fill_row(record, table, spec, **values)
-    return record  # type: ignore[no-any-return]
-
-
-def fill_row(record: Any, table: Table[Any], spec: Spec | None = None, **values: Any) -> None:
-    """Set fields of a row as :func:`add_row` does."""
-    record_type: type[Record] = table.record
-    of_spec = _of_spec(record_type, spec, values) if spec is not None else {}
-    for name, value in {**of_spec, **values}.items():
-        setattr(record, name, value)
-
-
-@cache
-def _numbers_of(record: type[Record]) -> dict[str, type]:
-    return {name: hint for name, hint in fields(record).items() if hint in (int, float, bool)}
-
-
-@cache
-def _fields_as_named(record: type[Record], spec: type[Spec]) -> list[tuple[str, str, type]]:
-    """Return the fields that are named as a key of a spec, with the key and the field's type."""
-    named = [
-        (name, next((name.removesuffix(unit) for unit in _UNITS if name.endswith(unit)), name), hint)
-        for name, hint in _numbers_of(record).items()
-    ]
-    return [each for each in named if each[1] in spec.model_fields]
-
-
-def _of_spec(record: type[Record], spec: Spec, values: dict[str, Any]) -> dict[str, Any]:
-    fields_of_spec: dict[str, Any] = {}
-    for name, key, hint in _fields_as_named(record, type(spec)):
-        value = getattr(spec, key)
-        if name in values or not isinstance(value, (int, float)):
-            continue
-        if type(value) is not hint and not (hint is float and type(value) is int):
-            raise TypeError(f"{name} is {hint.__name__}, but {key} of {type(spec).__name__} is {type(value).__name__}")
-        fields_of_spec[name] = value
-    return fields_of_spec

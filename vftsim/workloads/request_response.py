@@ -30,9 +30,10 @@ from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import MESSAGE, Flow, delivered, discarded, lost, packets, workload
+from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
+from vftsim.workloads.common import duration_ns, new_packet, unread_without
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, UNANSWERED, Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec

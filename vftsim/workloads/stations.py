@@ -22,9 +22,9 @@ from vftsim.kernel import Chain, Engine, Entry, EventKind, Family, Fifo, Record,
 from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
+from vftsim.platform.rows import add_row
 from vftsim.spec.base import Spec
 from vftsim.spec.units import BYTE_COUNT, BitRate, ByteCount, DurationNs, PositiveDurationNs, format_rate
-from vftsim.workloads.common import add_row
 from vftsim.workloads.parts import ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 
 room = Family("station_room", 1)

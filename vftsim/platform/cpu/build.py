@@ -12,16 +12,8 @@ from vftsim.platform.cpu.host import sync_running
 from vftsim.platform.cpu.notes import note_count
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import processes
-from vftsim.platform.cpu.records import (
-    BUSY,
-    WORD_BITS,
-    affinities,
-    asked,
-    domains,
-    hosts,
-    pcpus,
-    vcpus,
-)
+from vftsim.platform.cpu.records import BUSY, WORD_BITS, affinities, asked, domains, hosts, pcpus, vcpus
+from vftsim.platform.rows import fill_row
 
 FOREVER_QUANTUM_NS = 1 << 61
 
@@ -103,7 +95,8 @@ def add_domain(
     row, domain = engine.add(
         domains, host=host_row, vcpus=vcpu_count, quantum_ns=quantum_ns, cpu_speed=float(host.cpu_speed)
     )
-    _entitle(engine, row, scheduling)
+    extratime = -1 if scheduling.extratime is None else int(scheduling.extratime)
+    fill_row(engine, entitlements, row, scheduling, extratime=extratime)
     if guest_scheduler is not None and not isinstance(guest_scheduler, RoundRobinGuest):
         domain.guest_scheduler = engine.number(guest_scheduler.part)
         guest_scheduler.install(engine, row)
@@ -154,24 +147,6 @@ def has_own_pcpus(engine: Engine, host_row: int) -> bool:
     host = engine.rows(hosts)[host_row]
     bound = [only_pcpu(engine, row) for row in range(host.first_vcpu, host.first_vcpu + host.vcpus)]
     return 0 not in bound and len(set(bound)) == len(bound)
-
-
-def _entitle(engine: Engine, row: int, scheduling: DomainScheduling) -> None:
-    held = engine.rows(entitlements)[row]
-    held.weight = scheduling.weight
-    held.cap = float(scheduling.cap)
-    held.shares = scheduling.shares or 0
-    held.reservation = float(scheduling.reservation)
-    held.limit = float(scheduling.limit)
-    held.period_ns = scheduling.period or 0
-    held.slice_ns = scheduling.slice
-    held.latency_ns = scheduling.latency
-    held.budget_ns = scheduling.budget or 0
-    held.extratime = -1 if scheduling.extratime is None else int(scheduling.extratime)
-    held.quota_ns = scheduling.quota
-    held.nice = scheduling.nice
-    held.relative_share = scheduling.relative_share
-    held.absolute_share = float(scheduling.absolute_share)
 
 
 def start(engine: Engine, host_row: int, spec: SchedulerSpec) -> None:

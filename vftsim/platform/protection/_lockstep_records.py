@@ -10,6 +10,7 @@ from vftsim.platform.protection.guard import guards, protection
 from vftsim.platform.protection.machine import cpu_speed
 from vftsim.platform.protection.pair import NEVER_NS, Train
 from vftsim.platform.protection.throttle import FULL_SHARE, throttles
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import S
 
 lockstep = protection.kind("lockstep")
@@ -108,9 +109,7 @@ limit_list = Chain(limits, "link")
 def install(engine: Engine, guard: int, spec: LockstepParameters, shared_link: int) -> None:
     """Write the parameters into the records of a guard; ``shared_link`` carries the log too, 0: its own card."""
     spec.install_channel(engine, guard, shared_link)
-    vlockstep = engine.rows(locksteps)[guard]
-    vlockstep.state = UNPROTECTED
-    vlockstep.limit_ns = NEVER_NS
+    vlockstep = fill_row(engine, locksteps, guard, spec.failover, state=UNPROTECTED, limit_ns=NEVER_NS)
     _install_log(vlockstep, spec)
     _install_trains(vlockstep, spec)
     _lockstep_costs.install(engine, guard, spec)
@@ -123,10 +122,8 @@ def install(engine: Engine, guard: int, spec: LockstepParameters, shared_link: i
     vlockstep.secondary_buffer_bytes = spec.secondary.buffer
     vlockstep.is_fenced = spec.failover.fencing
     vlockstep.storage_ns = spec.failover.storage_latency if spec.failover.fencing else 0
-    vlockstep.go_live_ns = spec.failover.go_live
-    vlockstep.announcement_ns = spec.failover.announcement
     _install_detector(engine, guard, spec)
-    _install_throttle(engine, guard, spec)
+    fill_row(engine, throttles, guard, spec.throttle, share=FULL_SHARE, lowest_share=FULL_SHARE)
     reprotection.install(engine, guard, spec.copy_again, shared_link)
 
 
@@ -168,14 +165,3 @@ def _install_detector(engine: Engine, guard: int, spec: LockstepParameters) -> N
     detector.secondary_delay_ns = detection.secondary_delay
     detector.entry_ns = int(wire.latency_ns) + log.timer_entry * BITS_NS // int(wire.rate_bits_per_s)
     detector.ack_ns = int(detector.entry_ns) + int(wire.ack_ns)
-
-
-def _install_throttle(engine: Engine, guard: int, spec: LockstepParameters) -> None:
-    throttle = engine.rows(throttles)[guard]
-    throttle.lag_limit_ns = spec.throttle.lag_limit
-    throttle.caught_up_ns = spec.throttle.caught_up
-    throttle.step = float(spec.throttle.step)
-    throttle.period_ns = spec.throttle.period
-    throttle.least_share = float(spec.throttle.least_share)
-    throttle.cycle_ns = spec.throttle.cycle
-    throttle.share = throttle.lowest_share = FULL_SHARE

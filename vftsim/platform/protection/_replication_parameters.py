@@ -21,6 +21,7 @@ from vftsim.platform.protection.prices import Priced, assumed
 from vftsim.platform.protection.sender import SenderSpec, senders
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant, When
+from vftsim.platform.rows import fill_row
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DURATION, MS, US, ByteCount, DurationNs, PeriodNs, PositiveDurationNs, S
 
@@ -234,16 +235,12 @@ class ReplicationFields(ChannelFields):
         stream.disk_rate = self.disk.apply_rate
 
     def _install_takeover(self, engine: Engine, guard: int) -> None:
-        replication, failover = engine.rows(replications)[guard], self.failover
-        replication.state = UNPROTECTED
-        replication.copies_first = self.initial_copy and self.reprotection is not None
-        replication.timeout_ns = failover.detection.timeout
-        replication.backup_timeout_ns = failover.detection.backup_timeout
+        failover = self.failover
+        replication = fill_row(engine, replications, guard, failover.detection, state=UNPROTECTED)
+        fill_row(engine, replications, guard, failover, activation_ns=failover.activation_record)
         replication.is_fenced = failover.fencing
+        replication.copies_first = self.initial_copy and self.reprotection is not None
         replication.storage_ns = failover.storage_latency if failover.fencing else 0
-        replication.activation_ns = failover.activation_record
-        replication.go_live_ns = failover.go_live
-        replication.announcement_ns = failover.announcement
         replication.rings = RINGS[self.state.receive_ring]
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
@@ -290,7 +287,3 @@ class HeartbeatFields(ReplicationFields):
     def longest_silence_ns(self) -> int:
         """From one heartbeat to the next."""
         return self.failover.detection.heartbeat_interval
-
-    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        super().install(engine, guard, vm_link)
-        engine.rows(replications)[guard].heartbeat_ns = self.failover.detection.heartbeat_interval

@@ -12,8 +12,9 @@ replicated = protection.kind("replicated")
 class Replication(Record):
     """The backup of one guard and what becomes of it.
 
-    Parameters: after which silence the backup takes over (``timeout_ns``; of heartbeats every ``heartbeat_ns``, or of
-    the states' own bytes if that is 0) and after which the primary gives the backup up; what a failover takes.
+    Parameters: after which silence the backup takes over (``timeout_ns``; of heartbeats every
+    ``heartbeat_interval_ns``, or of the states' own bytes if that is 0) and after which the primary gives the backup
+    up; what a failover takes.
 
     ``stays``: a takeover is on the same host.  ``rings`` says what becomes of packets in the guest's receive rings
     (:func:`.machine.unplug`).
@@ -32,7 +33,7 @@ class Replication(Record):
     is_copied: bool
     copies_first: bool
     timeout_ns: int
-    heartbeat_ns: int
+    heartbeat_interval_ns: int
     backup_timeout_ns: int
     is_fenced: bool
     storage_ns: int

@@ -81,7 +81,7 @@ class MicroCheckpointFields(IntervalFields):
         """There is no backup to hear from, to copy to or to announce."""
         replication = engine.rows(replications)[guard]
         # Not 0: with heartbeats nobody sets an alarm for the bytes of states, of which none are sent (watch()).
-        replication.heartbeat_ns = replication.timeout_ns
+        replication.heartbeat_interval_ns = replication.timeout_ns
         replication.stays = True
         replication.is_fenced = False
         replication.activation_ns = replication.announcement_ns = replication.storage_ns = 0

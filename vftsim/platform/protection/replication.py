@@ -198,7 +198,7 @@ def on_acknowledgement(sim: Sim, guard: Guard, token: int, replication: Replicat
 
 def watch(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the backup wait for the next byte after those that are on their way; with heartbeats these keep it calm."""
-    if replication.heartbeat_ns == 0:
+    if replication.heartbeat_interval_ns == 0:
         set_alarm(sim, guard, replication, state_stream.arrival_ns(sim, guard) + replication.timeout_ns)
 
 
@@ -220,8 +220,8 @@ def give_up_at(sim: Sim, guard: Guard, replication: Replication, time_ns: int) -
 
 def miss_heartbeats(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the primary, which hears no heartbeat from now on, give its backup up for that."""
-    if replication.heartbeat_ns != 0:
-        beat_ns = last_heard_ns(sim.now_ns, replication.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
+    if replication.heartbeat_interval_ns != 0:
+        beat_ns = last_heard_ns(sim.now_ns, replication.heartbeat_interval_ns, 0) + channels(sim)[guard.row].latency_ns
         give_up_at(sim, guard, replication, beat_ns + replication.backup_timeout_ns)
 
 
@@ -235,10 +235,10 @@ def is_acknowledged(sim: Sim, guard: Guard, replication: Replication) -> bool:
 
 def heard_ns(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> int:
     """Return when the backup hears of the primary for the last time if nothing leaves it from now on."""
-    if replication.heartbeat_ns == 0:
+    if replication.heartbeat_interval_ns == 0:
         return state_stream.last_byte_ns(sim, guard)
     sent_ns = min(sim.now_ns, state_streams(sim)[guard.row].lost_ns)
-    return last_heard_ns(sent_ns, replication.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
+    return last_heard_ns(sent_ns, replication.heartbeat_interval_ns, 0) + channels(sim)[guard.row].latency_ns
 
 
 # The primary fails

@@ -20,6 +20,7 @@ from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import next_piece_ns, queue_piece
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.mechanism import begin
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import MS
 
 COPY_BEGINS = word("copy begins")
@@ -69,21 +70,18 @@ def install(engine: Engine, guard: int, spec: migration.ReprotectionSpec | None,
     """Set up what becomes of a guard that has lost its secondary; ``None``: redundancy is not restored."""
     if spec is None:
         return
-    reprotection = engine.rows(reprotections)[guard]
-    reprotection.is_wanted = True
-    reprotection.delay_ns = spec.delay
-    reprotection.disk_bytes = spec.disk
-    reprotection.disk_rate_bits_per_s = min(spec.disk_rate, spec.rate)
-    reprotection.memory_bytes = spec.memory
-    reprotection.rate_bits_per_s = spec.rate
-    reprotection.dirty_rate_bits_per_s = spec.dirty_rate
-    reprotection.most_dirtied_bytes = migration.dirtied_at_most(spec)
-    reprotection.stop_below_bytes = spec.stop_below
-    reprotection.most_rounds = spec.most_rounds
-    reprotection.most_sent_bytes = int(migration.MOST_VOLUME * spec.memory)
-    reprotection.resume_ns = spec.resume
-    reprotection.cpu_share = spec.cpu_share / 100.0
-    reprotection.shared = shared_link
+    fill_row(
+        engine,
+        reprotections,
+        guard,
+        spec,
+        is_wanted=True,
+        disk_rate_bits_per_s=min(spec.disk_rate, spec.rate),
+        most_dirtied_bytes=migration.dirtied_at_most(spec),
+        most_sent_bytes=int(migration.MOST_VOLUME * spec.memory),
+        cpu_share=spec.cpu_share / 100.0,
+        shared=shared_link,
+    )
 
 
 def install_at_once(engine: Engine, guard: int) -> None:

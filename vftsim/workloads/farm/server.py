@@ -40,11 +40,11 @@ from vftsim.platform.io.packet import (
     refused,
     set_overhead,
 )
+from vftsim.platform.rows import add_row
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
 from vftsim.workloads.common import (
     add_routes,
-    add_row,
     apply_overhead,
     busy_ns,
     drop_all,

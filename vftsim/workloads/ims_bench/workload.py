@@ -7,9 +7,9 @@ from typing import Self
 from vftsim.outcome import Phase
 from vftsim.platform.delays import install_buckets
 from vftsim.platform.io.link import never_fits
+from vftsim.platform.rows import fill_row
 from vftsim.spec import format_duration
 from vftsim.spec.units import S
-from vftsim.workloads.common import fill_row
 from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import benches
@@ -214,7 +214,7 @@ class BenchDriver(Driver):
         assert isinstance(program, SipServerProgram)
         install_buckets(engine)
         bench = target.add_clients(benches, spec, domain=next(iter(target.agents_domains), 0))
-        fill_row(bench, benches, spec.thresholds)
+        fill_row(engine, benches, bench.row, spec.thresholds)
         fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
         super().__init__(target, bench)
         self.bench = int(bench.row)

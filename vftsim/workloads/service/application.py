@@ -9,10 +9,11 @@ from vftsim.errors import ConservationError
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import MESSAGE
+from vftsim.platform.rows import add_row
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_routes, add_row, busy_ns, of_packets, pages_per_request, unread_without
+from vftsim.workloads.common import add_routes, busy_ns, of_packets, pages_per_request, unread_without
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, PeerRoute, Program, Wiring
 from vftsim.workloads.service import server
 from vftsim.workloads.service.records import Service, plans, service_call, services, visits

@@ -10,9 +10,10 @@ from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
 from vftsim.platform.cpu.processes import add_process, processes
 from vftsim.platform.io.packet import applications, drops, ports
+from vftsim.platform.rows import add_row, fill_row
 from vftsim.spec import ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, Spec
 from vftsim.spec.units import MS, S
-from vftsim.workloads.common import add_row, fill_row, pages_per_request, unread_without
+from vftsim.workloads.common import pages_per_request, unread_without
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.sip.messages import TOUCHES, Message, install_messages
 from vftsim.workloads.sip.records import SipRules, SipServer, expiries, sip_rules, sip_servers, workers
@@ -345,8 +346,7 @@ def add_server(
     server = add_row(engine, sip_servers, domain=domain, boots=1, buffer_full=engine.new(drops))
     program = add_row(engine, applications, program=engine.number(sip_server), state_row=server.row, domain=domain)
     server.program = program.row
-    rules = engine.rows(sip_rules)[server.row]
-    _write_rules(rules, spec)
+    rules = _write_rules(engine, server.row, spec)
     rules.cpu_inflation, rules.packet_cost_ns = cpu_inflation, packet_cost_ns
     _add_processes(engine, server, spec, guest or RoundRobinGuest())
     periods = [engine.new(expiries) for _ in range(rules.wait_periods + 1)]
@@ -354,10 +354,11 @@ def add_server(
     return server
 
 
-def _write_rules(rules: SipRules, spec: SipServerSpec) -> None:
-    fill_row(
-        rules,
+def _write_rules(engine: Engine, server: int, spec: SipServerSpec) -> SipRules:
+    rules = fill_row(
+        engine,
         sip_rules,
+        server,
         spec,
         wait_periods=max(1, spec.transaction_wait // spec.timer_period),
         growth_up_to=spec.growth_up_to / 100.0,
@@ -366,6 +367,7 @@ def _write_rules(rules: SipRules, spec: SipServerSpec) -> None:
     )
     for message, script_ns in enumerate(spec.script.by_message()):
         rules.script_ns[message] = script_ns
+    return rules
 
 
 def _add_processes(engine: Engine, server: SipServer, spec: SipServerSpec, guest: GuestSchedulerSpec) -> None:

@@ -26,6 +26,7 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import NICE_0, NO_LIMIT_NS, READY, Process, process_domains, processes
 from vftsim.platform.cpu.records import Domain, domains
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import US, DurationNs, PositiveDurationNs
 
 cfs_guest = shared.share_processes(guest_scheduler.kind("cfs"))
@@ -73,9 +74,7 @@ class CfsGuest(GuestSchedulerSpec):
     )
 
     def install(self, engine: Engine, domain: int) -> None:
-        cfs_guest_domain = engine.rows(cfs_guest_domains)[domain]
-        cfs_guest_domain.latency_ns, cfs_guest_domain.granularity_ns = self.latency, self.granularity
-        cfs_guest_domain.wakeup_ns = self.wakeup_granularity
+        fill_row(engine, cfs_guest_domains, domain, self, wakeup_ns=self.wakeup_granularity)
 
 
 @cfs_guest.implements(shared.begin_process)

@@ -26,6 +26,7 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import NICE_0, NO_LIMIT_NS, ON_CPU, Process, process_domains, processes
 from vftsim.platform.cpu.records import Domain, domains
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import US, PeriodNs
 
 eevdf = shared.share_processes(guest_scheduler.kind("eevdf"))
@@ -71,8 +72,7 @@ class EevdfGuest(GuestSchedulerSpec):
     )
 
     def install(self, engine: Engine, domain: int) -> None:
-        eevdf_domain = engine.rows(eevdf_domains)[domain]
-        eevdf_domain.slice_ns, eevdf_domain.runs_to_parity = self.slice, self.run_to_parity
+        fill_row(engine, eevdf_domains, domain, self, runs_to_parity=self.run_to_parity)
 
 
 @eevdf.implements(shared.begin_process)

@@ -34,6 +34,7 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import READY, Process, processes
 from vftsim.platform.cpu.records import Domain, domains
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import MS, PeriodNs, PositiveDurationNs
 
 MOST_BONUS = 10
@@ -111,11 +112,9 @@ class O1Guest(GuestSchedulerSpec):
 
     def install(self, engine: Engine, domain: int) -> None:
         """Write the constants, and make the two arrays."""
-        o1_domain = engine.rows(o1_domains)[domain]
+        o1_domain = fill_row(engine, o1_domains, domain, self, slice_ns=self.time_slice)
         o1_domain.active, o1_domain.expired = engine.new(o1_arrays), engine.new(o1_arrays)
         o1_domain.best_expired = WORST + 1
-        o1_domain.slice_ns, o1_domain.most_sleep_ns = self.time_slice, self.most_sleep
-        o1_domain.granularity_ns, o1_domain.tick_ns = self.granularity, self.tick
 
     def add(self, engine: Engine, process: int) -> None:
         """Begin with a whole slice and no sleep."""

@@ -60,6 +60,7 @@ from vftsim.platform.cpu.schedulers._credit2_records import (
     credit2_vcpus,
     waiting_list,
 )
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import MS, DurationNs, PeriodNs
 
 _COUNTERS = ("resets", "rate_limited")
@@ -96,10 +97,7 @@ class Credit2(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the parameters, the initial credits and the capped domains' budgets."""
-        credit2_host = engine.rows(credit2_hosts)[host]
-        credit2_host.rate_limit_ns = self.rate_limit
-        credit2_host.resistance = self.migration_resistance
-        credit2_host.cap_period_ns = self.cap_period
+        credit2_host = fill_row(engine, credit2_hosts, host, self, resistance=self.migration_resistance)
         for row in domains_of(engine, host):
             domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
             credit2_host.highest_weight = max(int(credit2_host.highest_weight), int(held.weight))

@@ -43,6 +43,7 @@ from vftsim.platform.cpu.shared_queue import (
     share_one_queue,
     urgency,
 )
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import DURATION, MS, PeriodNs
 
 _MILLION = 1_000_000
@@ -108,9 +109,7 @@ class Esxi(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Open an account for each machine."""
-        esxi_host = engine.rows(esxi_hosts)[host]
-        esxi_host.quantum_ns = self.quantum
-        esxi_host.limit_period_ns = self.limit_period
+        esxi_host = fill_row(engine, esxi_hosts, host, self)
         for row in domains_of(engine, host):
             self._open(engine, row)
         esxi_host.lets_run = has_own_pcpus(engine, host) and not any(

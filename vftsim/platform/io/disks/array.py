@@ -32,6 +32,7 @@ from vftsim.platform.io.disk import (
     replica_reads,
     use_of,
 )
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import DurationNs, Percent
 
 array = disk.kind("array")
@@ -68,9 +69,7 @@ class ArrayDiskSpec(DiskSpec):
         return flushes if is_logged else flushes | dict.fromkeys(("size", "transfer_size"), whatever)
 
     def install(self, engine: Engine, row: int) -> None:
-        disk_array = engine.rows(disk_arrays)[row]
-        disk_array.disks, disk_array.service_ns = self.disks, self.service
-        disk_array.hits, disk_array.hit_ns = self.hits / 100.0, self.hit_time
+        fill_row(engine, disk_arrays, row, self, hits=self.hits / 100.0, hit_ns=self.hit_time)
 
     def measured(self, engine: Engine, row: int) -> DiskUse:
         return ArrayUse(**use_of(engine, row), disks=self.disks, hits=int(engine.rows(disk_arrays)[row].hit))

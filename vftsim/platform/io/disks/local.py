@@ -40,6 +40,7 @@ from vftsim.platform.io.disk import (
     takes_at_once,
 )
 from vftsim.platform.io.link import BITS_NS
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
 
 local = disk.kind("local")
@@ -76,10 +77,7 @@ class LocalDiskSpec(DiskSpec):
         return {} if self.writes == "buffered" else dict.fromkeys(("flush_period", "dirty_limit"), why)
 
     def install(self, engine: Engine, row: int) -> None:
-        local_disk = engine.rows(local_disks)[row]
-        local_disk.service_ns, local_disk.rate_bits_per_s = self.service, self.rate
-        local_disk.is_buffered = self.writes == "buffered"
-        local_disk.flush_period_ns, local_disk.dirty_limit_bytes = self.flush_period, self.dirty_limit
+        fill_row(engine, local_disks, row, self, is_buffered=self.writes == "buffered")
 
 
 class LocalDisk(Record):
