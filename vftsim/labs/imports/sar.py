@@ -18,17 +18,18 @@ _ALL = {"-1", "all"}
 class Samples:
     """Percentages of each sample by processor, and its seconds; ``cpu`` is 100 - idle - iowait - steal."""
 
+    source: Source
+    columns: list[str] = field(default_factory=list)
+    """Of the table that is read."""
     values: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
-    def add(
-        self, source: Source, line: int, processor: str, columns: list[str], cells: list[str], seconds: float
-    ) -> None:
-        if len(cells) != len(columns):
-            source.refuse(f"has {len(cells)} percentages, the header {len(columns)}; was the file cut?", line)
-        shares = {name: source.number(cell, line, name) for name, cell in zip(columns, cells, strict=True)}
+    def add(self, line: int, processor: str, cells: list[str], seconds: float) -> None:
+        if len(cells) != len(self.columns):
+            self.source.refuse(f"has {len(cells)} percentages, the header {len(self.columns)}; was the file cut?", line)
+        shares = {name: self.source.number(cell, line, name) for name, cell in zip(self.columns, cells, strict=True)}
         for name, share in shares.items():
             if not -0.5 <= share <= 100.5:
-                source.refuse(f"{share:g} is no percentage", line, name)
+                self.source.refuse(f"{share:g} is no percentage", line, name)
         suffix = "" if processor in _ALL else f"/{processor}"
         busy = 100.0 - shares["%idle"] - shares.get("%iowait", 0.0) - shares.get("%steal", 0.0)
         self.values.setdefault(f"cpu{suffix}", []).append((max(busy, 0.0), seconds))
@@ -56,9 +57,7 @@ _DAY_S = 86_400.0
     lambda text: re.match(r"Linux \S+ \(.*\)", text) is not None and "%idle" in text[:2000],
 )
 def _read_sar(source: Source) -> list[Figure]:
-    columns: list[str] | None = None
-    samples = Samples()
-    start: float | None = None
+    samples, start = Samples(source), -1.0
     at = begin = 0.0
     for line, text in enumerate(source.text.splitlines(), start=1):
         match = _LINE.match(text)
@@ -70,15 +69,15 @@ def _read_sar(source: Source) -> list[Figure]:
         if words[0] == "CPU":
             if "%idle" not in words:
                 source.refuse("is not a table of CPU use; make it with  sar -u", line)
-            columns, begin = words[1:], at
-            start = at if start is None else start
+            samples.columns, begin = words[1:], at
+            start = at if start < 0.0 else start
             continue
-        if columns is None or start is None:
+        if start < 0.0:
             source.refuse("comes before the line that names the columns (CPU, %user, ...)", line)
         if at != before:
             begin = before
         if source.window.holds(begin - start, at - start):
-            samples.add(source, line, words[0], columns, words[1:], at - begin)
+            samples.add(line, words[0], words[1:], at - begin)
     return samples.figures()
 
 
@@ -105,20 +104,18 @@ _HEAD = ["# hostname", "interval", "timestamp", "CPU"]
 
 @importer("sadf", "sysstat sadf -d", lambda text: text.startswith(";".join(_HEAD)))
 def _read_sadf(source: Source) -> list[Figure]:
-    columns: list[str] = []
-    samples = Samples()
+    samples = Samples(source)
     host, start, before = "", math.nan, -math.inf
     for line, text in enumerate(source.text.splitlines(), start=1):
         cells = text.strip().split(";")
         if text.startswith("#"):
             if cells[: len(_HEAD)] != _HEAD or "%idle" not in cells:
                 source.refuse("is not a table of CPU use; make it with  sadf -d FILE -- -u", line)
-            columns = cells[len(_HEAD) :]
+            samples.columns = cells[len(_HEAD) :]
         elif text.strip() and "LINUX-RESTART" not in text and not cells[-1].startswith("COM "):
             if len(cells) < len(_HEAD):
-                source.refuse(
-                    f"has {len(cells)} cells, the header {len(_HEAD) + len(columns)}; was the file cut?", line
-                )
+                count = len(_HEAD) + len(samples.columns)
+                source.refuse(f"has {len(cells)} cells, the header {count}; was the file cut?", line)
             interval = source.number(cells[1], line, "interval")
             end = _epoch_s(source, cells[2], line)
             if math.isnan(start):
@@ -128,7 +125,7 @@ def _read_sadf(source: Source) -> list[Figure]:
                 source.refuse(f"is {other} the row above; give each recording a file of its own", line)
             before = end
             if source.window.holds(end - interval - start, end - start):
-                samples.add(source, line, cells[3], columns, cells[len(_HEAD) :], interval)
+                samples.add(line, cells[3], cells[len(_HEAD) :], interval)
     return samples.figures()
 
 
