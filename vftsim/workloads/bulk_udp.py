@@ -49,7 +49,6 @@ class UdpBulk(Record):
     port: int
     first_flow: int
     clients: int
-    payload_bytes: int
     frame_bytes: int
     gap_parts: int
     send_cost_ns: int

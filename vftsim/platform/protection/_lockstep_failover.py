@@ -9,6 +9,7 @@ from vftsim.platform.protection._lockstep_records import (
     PROTECTED,
     UNPROTECTED,
     Lockstep,
+    Plan,
     limit_list,
     limits,
     lockstep,
@@ -121,15 +122,14 @@ def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declar
 
 
 @event
-def on_live(sim: Sim, plan_row: int, token: int) -> None:
+def on_live(sim: Sim, plan: Plan, token: int) -> None:
     """The secondary goes live, issues what may not have left, and continues where the guest was cut."""
-    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     # Its new host has died since the failover was planned.
     if guard.dead:
         discard_all(sim, plan.packets)
-        plans.free(sim, plan_row)
+        plans.free(sim, plan.row)
         return
     # Unprotected first: what is released below, and what it makes the guest do, is not held any more.
     unprotect(sim, guard, vlockstep, UNPROTECTED)
@@ -141,7 +141,7 @@ def on_live(sim: Sim, plan_row: int, token: int) -> None:
     count(sim, guard, account.ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
     release_all(sim, plan.packets)
     release_all(sim, vlockstep.pending)
-    plans.free(sim, plan_row)
+    plans.free(sim, plan.row)
     announce(sim, guard, vlockstep.announcement_ns)
     # Last: what the backup issues leaves before anything new.
     machine.resume(sim, guard, machine.FAILOVER)

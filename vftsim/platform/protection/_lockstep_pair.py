@@ -17,6 +17,7 @@ from vftsim.platform.protection._lockstep_records import (
     PROTECTED,
     SPLIT,
     Lockstep,
+    Plan,
     lockstep,
     locksteps,
     plans,
@@ -210,13 +211,12 @@ def plan_recheck(sim: Sim, guard: Guard, vlockstep: Lockstep, after_ns: int) -> 
 
 
 @event
-def on_drained(sim: Sim, plan_row: int, token: int) -> None:
+def on_drained(sim: Sim, plan: Plan, token: int) -> None:
     """The log buffer may have room again."""
-    plan = plans(sim)[plan_row]
     vlockstep = locksteps(sim)[plan.guard]
     if plan.pair == vlockstep.begun and vlockstep.state == PROTECTED:
         resume_with_room(sim, guards(sim)[plan.guard], vlockstep)
-    plans.free(sim, plan_row)
+    plans.free(sim, plan.row)
 
 
 def resume_with_room(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:

@@ -93,6 +93,7 @@ class Plan(Record):
     ``state`` is what follows; ``packets`` are those that a secondary issues, ``again`` of which were released before.
     """
 
+    row: int
     guard: int
     pair: int
     state: int

@@ -331,14 +331,13 @@ def request_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
 
 
 @work_done
-def on_request_handled(sim: Sim, guard_row: int, argument: int) -> None:
+def on_request_handled(sim: Sim, guard: Guard, argument: int, ckpt: Checkpoint = BESIDE) -> None:
     """A vCPU has come to the request."""
-    ckpt = checkpoints(sim)[guard_row]
-    if argument != ckpt.requests or ckpt.vcpus_pending == 0 or not is_protecting(replications(sim)[guard_row]):
+    if argument != ckpt.requests or ckpt.vcpus_pending == 0 or not is_protecting(replications(sim)[guard.row]):
         return
     ckpt.vcpus_pending -= 1
     if ckpt.vcpus_pending == 0:
-        plan_suspend(sim, guards(sim)[guard_row], ckpt)
+        plan_suspend(sim, guard, ckpt)
 
 
 def plan_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:

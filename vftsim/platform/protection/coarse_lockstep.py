@@ -284,11 +284,10 @@ def pace_secondary(sim: Sim, guard: Guard, speed: float, coarse: CoarseLockstep 
 
 
 @event
-def on_compared(sim: Sim, guard_row: int, token: int) -> None:
+def on_compared(sim: Sim, guard: Guard, token: int, buffer: output_buffer.OutputBuffer = BESIDE) -> None:
     """Outputs that both replicas have produced leave; during a checkpoint nothing is compared."""
-    if replications(sim)[guard_row].state != PROTECTED or state_streams(sim)[guard_row].is_open:
+    if replications(sim)[guard.row].state != PROTECTED or state_streams(sim)[guard.row].is_open:
         return
-    buffer = output_buffers(sim)[guard_row]
     while buffer.fresh.length > 0 and is_equal(sim, compared(sim)[buffer.fresh.first]):
         # Off the list before it leaves: its receiver may cause another look at the list within this instant.
         held_list.push(sim, buffer.leaving, held_list.pop(sim, buffer.fresh))

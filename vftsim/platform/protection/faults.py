@@ -16,10 +16,10 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
+from vftsim.kernel import BESIDE, Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
 from vftsim.platform.protection import audit, machine, mechanism
 from vftsim.platform.protection.account import note, take_back, word
-from vftsim.platform.protection.channel import channels, lossy_rate
+from vftsim.platform.protection.channel import Channel, channels, lossy_rate
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.when import Instant, When
@@ -363,14 +363,13 @@ def degrade_channel(sim: Sim, blow: Fault) -> None:
 
 
 @event
-def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
+def on_channel_restored(sim: Sim, guard: Guard, token: int, channel: Channel = BESIDE) -> None:
     """The channel is as it was."""
-    channel = channels(sim)[guard_row]
     if token == channel.ends:
         channel.ends = 0
-        note(sim, guards(sim)[guard_row], CHANNEL_AS_BEFORE)
-        audit.change_channel(sim, guards(sim)[guard_row].audit, channel.own_latency_ns)
-        mechanism.change_channel(sim, guards(sim)[guard_row], channel.own_rate_bits_per_s, channel.own_latency_ns)
+        note(sim, guard, CHANNEL_AS_BEFORE)
+        audit.change_channel(sim, guard.audit, channel.own_latency_ns)
+        mechanism.change_channel(sim, guard, channel.own_rate_bits_per_s, channel.own_latency_ns)
 
 
 @FAULTS.register

@@ -48,6 +48,7 @@ from vftsim.platform.protection._lockstep_records import (
     STATE_NAMES,
     UNPROTECTED,
     Lockstep,
+    Plan,
     install,
     lockstep,
     locksteps,
@@ -299,9 +300,8 @@ def is_still_broken(guard: Guard, vlockstep: Lockstep, number: int) -> bool:
 
 
 @event
-def on_alone(sim: Sim, plan_row: int, token: int) -> None:
+def on_alone(sim: Sim, plan: Plan, token: int) -> None:
     """The primary continues alone: everything held leaves."""
-    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if is_still_broken(guard, vlockstep, plan.pair):
@@ -314,13 +314,12 @@ def on_alone(sim: Sim, plan_row: int, token: int) -> None:
         unprotect(sim, guard, vlockstep, state)
         if state == UNPROTECTED:
             reprotection.start(sim, guard)
-    plans.free(sim, plan_row)
+    plans.free(sim, plan.row)
 
 
 @event
-def on_channel_restored(sim: Sim, plan_row: int, token: int) -> None:
+def on_channel_restored(sim: Sim, plan: Plan, token: int) -> None:
     """The channel works again."""
-    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if is_still_broken(guard, vlockstep, plan.pair) and vlockstep.is_backup_dead:
@@ -338,7 +337,7 @@ def on_channel_restored(sim: Sim, plan_row: int, token: int) -> None:
         # Whether the guest stood still for want of room or not: what has been sent again decides when there is some.
         vlockstep.is_full = True
         resume_with_room(sim, guard, vlockstep)
-    plans.free(sim, plan_row)
+    plans.free(sim, plan.row)
 
 
 def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> None:
@@ -353,9 +352,8 @@ def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> N
 
 
 @event
-def on_second_live(sim: Sim, plan_row: int, token: int) -> None:
+def on_second_live(sim: Sim, plan: Plan, token: int) -> None:
     """The secondary goes live beside the primary, unless it has died since, or was replaced."""
-    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if token == vlockstep.second:
@@ -367,4 +365,4 @@ def on_second_live(sim: Sim, plan_row: int, token: int) -> None:
         audit.end(sim, guard.audit)
         count(sim, guard, ISSUED_BY_BOTH, plan.packets.length)
         release_all(sim, plan.packets)
-    plans.free(sim, plan_row)
+    plans.free(sim, plan.row)

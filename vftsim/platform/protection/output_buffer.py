@@ -166,13 +166,12 @@ def wait_for_line_ns(sim: Sim, buffer: OutputBuffer, packet: int) -> int:
 
 
 @event
-def on_next(sim: Sim, guard_row: int, token: int) -> None:
+def on_next(sim: Sim, guard: Guard, token: int, buffer: OutputBuffer = BESIDE) -> None:
     """The next packet of a burst leaves."""
-    buffer = output_buffers(sim)[guard_row]
     if token == buffer.next_leaves:
         # Cleared first: send_next() plans the one after this, and 0 says that no burst is leaving.
         buffer.next_leaves = 0
-        send_next(sim, guards(sim)[guard_row], buffer)
+        send_next(sim, guard, buffer)
 
 
 def release_first(sim: Sim, buffer: OutputBuffer) -> None:

@@ -191,11 +191,10 @@ def on_sent(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BES
 
 
 @event
-def on_pulse(sim: Sim, guard_row: int, token: int) -> None:
+def on_pulse(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BESIDE) -> None:
     """The copy goes on taking CPU time."""
-    reprotection = reprotections(sim)[guard_row]
-    if not is_given_up(guards(sim)[guard_row], reprotection.next_pulse, token):
-        pulse(sim, guards(sim)[guard_row], reprotection)
+    if not is_given_up(guard, reprotection.next_pulse, token):
+        pulse(sim, guard, reprotection)
 
 
 def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
