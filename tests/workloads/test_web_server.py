@@ -1,9 +1,13 @@
 """Prefork web server and httperf: a connection by hand, growth of the pool, accept queue, time-outs, collapse."""
 
+from functools import partial
+
 import pytest
 
 from tests.workloads import lab
+from vftsim.platform.io.link import frames_to_loss, set_loss
 from vftsim.platform.io.packet import drops
+from vftsim.sampling import Draws
 from vftsim.workloads.web.httperf import HttperfSpec, collapse_rate_per_s, start_httperf
 from vftsim.workloads.web.prefork import PIECE_BYTES, PreforkWebServerSpec, wire_bytes
 from vftsim.workloads.web.records import http_connections
@@ -16,8 +20,11 @@ ONE_PROCESS = {"start_servers": 1, "min_spare": 1, "max_clients": 1}
 class Web(lab.Lab):
     """A server, and tests that begin together after two seconds."""
 
-    def __init__(self, server=None, *loads, until_ns=60 * S, quantum_ns=6 * MS, **network):
+    def __init__(self, server=None, *loads, until_ns=60 * S, quantum_ns=6 * MS, loss=0.0, **network):
         super().__init__(lab.linked(*PARTS), quantum_ns=quantum_ns, **network)
+        if loss:
+            draws = Draws(self.streams, "loss", 1, partial(frames_to_loss, share=loss))
+            set_loss(self.engine, self.feeder, int(self.link("from_host").row), draws)
         self.server = self.run_program(PreforkWebServerSpec(**(server or {})))
         self.tests = [self.add_clients(HttperfSpec(**load), n) for n, load in enumerate(loads or ({"connections": 1},))]
         self.start()
@@ -169,13 +176,21 @@ def test_swapping_makes_a_process_wait_for_its_pages():
 
 
 def test_a_lost_piece_is_asked_for_again():
-    """Eight pieces at once into a queue of 256 KiB: three find room, the rest comes in later rounds."""
-    web = Web({"script": 8, "output_share": 100.0, "reply_size": 8 * PIECE_BYTES}, {"connections": 1})
+    """Of eight pieces each is lost with one of its last three frames, 49 % of them: they come in later rounds."""
+    web = Web({"script": 8, "output_share": 100.0, "reply_size": 8 * PIECE_BYTES}, {"connections": 1}, loss=0.2)
     load = web.tests[0].record
     assert web.dropped() > 0
     assert web.report().replies == 1
     assert load.repeated >= 1
     assert load.bytes_received == 8 * PIECE_BYTES
+
+
+def test_pieces_for_which_the_line_has_no_room_wait_at_their_sender():
+    """Eight at once into a queue of 256 KiB: one behind the other on the wire, and none is lost."""
+    web = Web({"script": 8, "output_share": 100.0, "reply_size": 8 * PIECE_BYTES}, {"connections": 1})
+    load = web.tests[0].record
+    assert (web.dropped(), load.repeated, load.bytes_received) == (0, 0, 8 * PIECE_BYTES)
+    assert load.transfer_ns == pytest.approx(7 * wire_bytes(PIECE_BYTES) * 8, abs=10)
 
 
 def test_a_reboot_resets_connections_and_starts_the_first_processes():

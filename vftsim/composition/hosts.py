@@ -58,8 +58,8 @@ class NetworkSpec(Spec):
     )
     queue: Annotated[ByteCount, Field(gt=0)] = Field(
         256 * 1024,
-        description="Transmit queue of a link's end, with what is left of the frame in transmission: of two messages "
-        "of this size at once the second is dropped.",
+        description="Transmit queue of a link's end, with what is left of the frame in transmission. Of two datagrams "
+        "of this size at once the second is dropped; a message over TCP waits at its sender.",
     )
     loss: Annotated[float, replace(PERCENT, upper=50)] = Field(
         0.0,

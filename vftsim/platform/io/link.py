@@ -5,6 +5,11 @@ The backlog has what is left of the frame in transmission, as the memory of a ca
 frame until its last bit has left.  Linux's queueing disciplines (``bfifo``) count only what has not been handed to the
 card: of the same size they take one frame more.
 
+A message over TCP for which there is no room waits at its sender, in the order of messages, instead of being dropped:
+TCP puts no more into the queue than its window, and keeps the rest in the socket (RFC 5681; Linux: TCP small queues,
+two segments of a connection).  Simplification: a message goes as a whole when all of it fits.  Of more than
+:data:`MOST_HELD_BACK` the rest is dropped.  Left out: what waits on a host that crashes is not lost with it.
+
 What has left may be lost on its way, each frame independent of others (:func:`set_loss`).  By default nothing is: the
 lab's switched gigabit network is not known to drop.  Of a packet that stands for several frames
 
@@ -23,9 +28,22 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at
+from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, event
 from vftsim.kernel.inputs import Feeder, draw
-from vftsim.platform.io.packet import DATAGRAM, FULL_FRAME_BYTES, TRAIN, Flow, copy, cut, drop, drops, flows, packets
+from vftsim.platform.io.packet import (
+    DATAGRAM,
+    FULL_FRAME_BYTES,
+    MESSAGE,
+    TRAIN,
+    Flow,
+    copy,
+    cut,
+    drop,
+    drops,
+    flows,
+    packet_list,
+    packets,
+)
 from vftsim.sampling import Draws
 from vftsim.sampling.draws import FloatArray, IntArray
 from vftsim.spec.units import BYTE_COUNT
@@ -38,6 +56,9 @@ _LOSSES_AT_ONCE = 1024
 
 _DUPLICATES = 3
 """Duplicate acknowledgements after which TCP sends a segment again (RFC 5681, 3.2)."""
+
+MOST_HELD_BACK = 1024
+"""Messages that wait for one line.  Assumption: as many as connections wait for a service."""
 
 LONGEST_NS = 1 << 61
 """Stands for any longer time, so that sums of times stay within 64 bits."""
@@ -52,6 +73,7 @@ class Link(Record):
     ``rest`` / ``rate_bits_per_s`` of a ns after ``free_ns``.
     ``losses`` is the feed of how many frames come up to the next that is lost on the way, with it, of which
     ``until_lost`` are to come; 0: none is lost.  ``lost`` is the row of ``drops`` that counts them.
+    ``held_back`` are messages that wait for room; the event ``on_arrival`` gets them when they have arrived.
     """
 
     row: int
@@ -68,6 +90,8 @@ class Link(Record):
     losses: int
     until_lost: int
     lost: int
+    held_back: Fifo
+    on_arrival: int
 
 
 links = Table("links", Link, 4096)
@@ -202,6 +226,47 @@ def last_lost(sim: Sim, link: Link, frames: int) -> int:
 
 def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
     """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full, or on its way."""
+    frame = packets(sim)[packet]
+    has_room = link.held_back.length == 0 and wait_for_room_ns(sim, link, frame.size_bytes) == 0
+    if has_room or not is_held_back(sim, link, packet):
+        put_on_wire(sim, link, packet, on_arrival)
+        return
+    link.on_arrival = on_arrival
+    packet_list.push(sim, link.held_back, packet)
+    if link.held_back.length == 1:
+        plan_room(sim, link)
+
+
+def wait_for_room_ns(sim: Sim, link: Link, size_bytes: int) -> int:
+    """Return how long until the queue has room if nobody else sends; 0: it has."""
+    return max(0, backlog_ns(sim, link) + transmission_ns(link, size_bytes) - link.queue_ns)
+
+
+def is_held_back(sim: Sim, link: Link, packet: int) -> bool:
+    """Tell whether a packet waits at its sender for room: a message does that ever fits."""
+    frame = packets(sim)[packet]
+    is_message = flows(sim)[frame.flow].transport == MESSAGE and link.held_back.length < MOST_HELD_BACK
+    return is_message and transmission_ns(link, frame.size_bytes) <= link.queue_ns
+
+
+def plan_room(sim: Sim, link: Link) -> None:
+    """Look again when there may be room for the first that waits."""
+    first = packets(sim)[link.held_back.first]
+    due_ns = sim.now_ns + wait_for_room_ns(sim, link, first.size_bytes)
+    at(sim, due_ns, EventKind.DELIVERY, first.entity, on_room, link.row)
+
+
+@event
+def on_room(sim: Sim, link: Link, token: int) -> None:
+    """Send the messages that wait as far as there is room, which others may have taken."""
+    while link.held_back.length > 0 and wait_for_room_ns(sim, link, packets(sim)[link.held_back.first].size_bytes) == 0:
+        put_on_wire(sim, link, packet_list.pop(sim, link.held_back), link.on_arrival)
+    if link.held_back.length > 0:
+        plan_room(sim, link)
+
+
+def put_on_wire(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
+    """Send a packet now, or drop it if the queue is full."""
     frame = packets(sim)[packet]
     arrival_ns = occupy(sim, link, frame.size_bytes)
     if arrival_ns < 0:
