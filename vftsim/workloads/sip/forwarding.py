@@ -66,21 +66,20 @@ def stop_repeating(sim: Sim, row: int) -> None:
 
 
 @event
-def on_unanswered(sim: Sim, transaction_row: int, token: int) -> None:
+def on_unanswered(sim: Sim, transaction: Transaction, token: int) -> None:
     """Nobody has answered a forwarded request: repeat it, or give up."""
-    transaction = transactions(sim)[transaction_row]
     if token != transaction.forward.timer:
         return
-    if not is_in_memory(sim, transaction_row):
-        stop_repeating(sim, transaction_row)
+    if not is_in_memory(sim, transaction.row):
+        stop_repeating(sim, transaction.row)
         return
     server = sip_servers(sim)[transaction.server]
     if server.is_flushing and sip_rules(sim)[server.row].timers_wait_for_flush:
         # Its timer has gone off and is not planned again: catch_up() does both, or finds an answer.
-        late_list.push(sim, server.late, transaction_row)
-        add_use(sim, transaction_row)
+        late_list.push(sim, server.late, transaction.row)
+        add_use(sim, transaction.row)
     else:
-        repeat_or_give_up(sim, server, transaction_row)
+        repeat_or_give_up(sim, server, transaction.row)
 
 
 def repeat_or_give_up(sim: Sim, server: SipServer, transaction_row: int) -> None:
@@ -100,13 +99,12 @@ def repeat_or_give_up(sim: Sim, server: SipServer, transaction_row: int) -> None
 
 
 @work_done
-def on_repeat(sim: Sim, transaction_row: int, argument: int) -> None:
+def on_repeat(sim: Sim, transaction: Transaction, argument: int) -> None:
     """The CPU work of a repetition is done: send it, unless a reply has come."""
-    transaction = transactions(sim)[transaction_row]
     if transaction.forward.timer != 0:
         answer_from(sim, sip_servers(sim)[transaction.server], transaction, transaction.message)
     # Last: it may be the use that keeps the row.
-    drop_use(sim, transaction_row)
+    drop_use(sim, transaction.row)
 
 
 def give_up(sim: Sim, server: SipServer, row: int) -> None:
@@ -136,8 +134,7 @@ def catch_up(sim: Sim, server: SipServer) -> None:
 
 
 @work_done
-def on_give_up(sim: Sim, transaction_row: int, argument: int) -> None:
+def on_give_up(sim: Sim, transaction: Transaction, argument: int) -> None:
     """The CPU work of a 408 is done."""
-    transaction = transactions(sim)[transaction_row]
     answer_from(sim, sip_servers(sim)[transaction.server], transaction, Message.REQUEST_TIMEOUT)
-    drop_use(sim, transaction_row)
+    drop_use(sim, transaction.row)

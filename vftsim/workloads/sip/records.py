@@ -121,6 +121,7 @@ class Worker(Record):
     ``process`` is itself in its operating system, ``database`` the one that serves its queries.
     """
 
+    row: int
     link: int
     server: int
     process: int
@@ -141,6 +142,7 @@ class Transaction(Record):
     stream's messages meet.
     """
 
+    row: int
     after: int
     later: int
     server: int

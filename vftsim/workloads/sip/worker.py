@@ -105,29 +105,26 @@ def growth(sim: Sim, server: SipServer, message: int, rules: SipRules = BESIDE) 
 
 
 @work_done
-def on_query(sim: Sim, worker_row: int, argument: int) -> None:
+def on_query(sim: Sim, worker: Worker, argument: int) -> None:
     """The process asks the database for the credentials and sleeps; the database waits for the CPU."""
-    worker = workers(sim)[worker_row]
     server = sip_servers(sim)[worker.server]
     cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].database_cost_ns * busy_factor(sim, server)))
-    submit_for(sim, domains(sim)[server.domain], worker.database, cost_ns, on_result, worker_row, 0)
+    submit_for(sim, domains(sim)[server.domain], worker.database, cost_ns, on_result, worker.row, 0)
 
 
 @work_done
-def on_result(sim: Sim, worker_row: int, argument: int) -> None:
+def on_result(sim: Sim, worker: Worker, argument: int) -> None:
     """The database has answered; the process waits for the CPU again."""
-    worker = workers(sim)[worker_row]
     domain = domains(sim)[sip_servers(sim)[worker.server].domain]
-    submit_for(sim, domain, worker.process, worker.left_ns, on_answer, worker_row, 0)
+    submit_for(sim, domain, worker.process, worker.left_ns, on_answer, worker.row, 0)
 
 
 @work_done
-def on_answer(sim: Sim, worker_row: int, argument: int) -> None:
+def on_answer(sim: Sim, worker: Worker, argument: int) -> None:
     """The part of the work before the outputs is done: send them, and do the rest; sleep before if one has no room."""
-    worker = workers(sim)[worker_row]
     server = sip_servers(sim)[worker.server]
     # While it speaks: an output without room is noted as this worker's, which then sleeps before the rest of its work.
-    server.speaker = worker_row
+    server.speaker = worker.row
     mark(sim, worker.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     answer(sim, server, worker, packets(sim)[worker.packet])
     server.speaker = 0
@@ -135,9 +132,9 @@ def on_answer(sim: Sim, worker_row: int, argument: int) -> None:
     if worker.unsent > 0:
         return
     if worker.after_ns > 0:
-        submit_next(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, worker_row, 0)
+        submit_next(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, worker.row, 0)
     else:
-        release(sim, server, worker_row)
+        release(sim, server, worker.row)
 
 
 def send_now(sim: Sim, server: SipServer, packet: int) -> None:
