@@ -45,6 +45,13 @@ def study_of(model, crashes):
     return FailoverStudy(found, "lockstep", "10 attempts a second", tuple(crashes), MANIFEST, struck="sut")
 
 
+def test_columns_have_one_order_also_where_no_guest_comes_back(model):
+    """What stands before the estimate names a figure; shares of crashes stood there, as axes of a dataset."""
+    tables = [study_of(model, [crash(k, 9, outage_s) for k in range(3)]).to_pandas() for outage_s in (2.0, math.inf)]
+    assert [*tables[0]] == [*tables[1]]
+    assert [*tables[1]][3] == "estimate"
+
+
 def test_a_loss_in_one_crash_of_twenty_is_counted(model, capsys):
     """One in 20: 0.127 to 24.9 % by Clopper and Pearson; none: below 1 - 0.025^(1/20) = 16.8 %."""
     lossy = study_of(model, [crash(k, 40 if k == 7 else 0) for k in range(20)])

@@ -29,7 +29,7 @@ from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load, protected_from_start
 from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
-from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
+from vftsim.study.figures.frames import CONFIDENCE, OF_ESTIMATES, DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
@@ -83,6 +83,7 @@ class FailoverStudy(Printed):
         for name, values in self.figures().items():
             known = [value for value in values if math.isfinite(value)]
             row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(known)}
+            row |= dict.fromkeys((*OF_ESTIMATES, "least", "middle", "largest"))  # also where nothing comes back
             if known:
                 middle = sorted(known)[len(known) // 2]
                 mean = self.mean(name)
