@@ -152,6 +152,17 @@ def test_every_call_costs_what_its_messages_cost(make):
     assert found.active_calls == 0
 
 
+def test_calls_that_last_are_as_many_as_littles_law_has(make):
+    """100 a second, held for 10 s, in a steady state from the start: 1,000, whether they began in the run or before."""
+    steady = ["workloads.calls.rate=100 /s", "workloads.calls.hold=10 s", "workloads.calls.established=true"]
+    for length in ("500 ms", "9 s", "12 s"):
+        _, found = measured(make(*steady, f"measure.duration={length}"))
+        assert found.active_calls == pytest.approx(1000, abs=1)
+        assert found.most_active_calls == pytest.approx(1000, abs=2)
+    _, empty = measured(make(*steady, "workloads.calls.established=false", "measure.duration=3 s"))
+    assert empty.active_calls == empty.most_active_calls == pytest.approx(300, abs=1)
+
+
 def test_fractions_are_made_up_by_whole_operations(make):
     """2.5 disk operations a lookup and 0.25 lookups a call: 2 and 3 in turn, of every fourth call."""
     setting = "domains.front.applications.sip.operations.invite.asks.0.times=0.25"

@@ -26,6 +26,7 @@ from pydantic import Field, model_validator
 from vftsim.errors import UsageError
 from vftsim.kernel import EventKind, Sim, at, entry, event
 from vftsim.outcome import Outcome, declare
+from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, histogram
@@ -91,8 +92,14 @@ def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     call.is_acknowledged = False
     call.callee_timer = 0
     load.active += 1
-    load.most_active = max(load.most_active, load.active)
+    load.most_active = max(load.most_active, load.active + still_held(load, sim.now_ns))
     return row
+
+
+def still_held(load: farm.FarmLoad, now_ns: int) -> int:
+    """Return how many calls from before the run last yet, on average: they take a row when they hang up only."""
+    rest_ns = load.earlier_ns - now_ns
+    return 0 if rest_ns <= 0 else product_quotient(rest_ns, load.held, load.hold_ns)
 
 
 def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
@@ -517,7 +524,7 @@ class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
         def measured() -> CallsSeen:
             return CallsSeen.of_row(
                 load,
-                active_calls=int(load.active),
+                active_calls=int(load.active) + still_held(load, target.engine.now_ns),
                 most_active_calls=int(load.most_active),
                 response=histogram(target.engine, int(load.responses)),
                 registration=histogram(target.engine, int(load.registrations)),
