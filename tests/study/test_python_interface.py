@@ -14,6 +14,7 @@ from vftsim.interface.plan import plan_of
 from vftsim.stats import t_interval
 from vftsim.study.designs import failover
 from vftsim.study.figures.frames import as_dataset, csv_text, estimate_columns, frame, with_numbers
+from vftsim.study.store.files import write_file
 from vftsim.tracing.trace import usual_window_ns
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]
@@ -189,6 +190,11 @@ def test_counts_that_some_rows_lack_are_whole_numbers_in_csv():
         {"n": None, "difference_n": 2, "share_n": None},
     ]
     assert csv_text(frame(rows)) == "mean,n,difference_n,share_n\n2.0,3,,0.5\n,,2,\n"
+
+
+def test_a_page_that_cannot_be_written_is_named_as_it_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"'.*nowhere.page\.html'$"):
+        write_file(tmp_path / "nowhere" / "page.html", b"")
 
 
 def test_what_never_comes_is_empty_in_csv():
