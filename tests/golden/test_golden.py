@@ -30,7 +30,9 @@ for room keep their turn on it, and are no drops (``ft-crash-outputs-on-the-way`
 By what a pending interrupt is: a card counts no other before the guest comes to it (``nic.sut.interrupts`` of six).
 By the rate and the queue of a line that one workload overfills: 98 Mbit/s on 60 queue for 35 ms, and are lost
 (``media-slow-link``).  By Xen's ``repl_timer_handler``: one that runs goes on at the end of a period, unless the first
-that waits is more urgent (``media-rtds``, ``virtual-shared-core-rtds``).
+that waits is more urgent (``media-rtds``, ``virtual-shared-core-rtds``).  By equal shares of users that meet late: one
+that wakes under z/VM counts from the present of those it meets (``media-zvm``, ``media-zvm-shares``,
+``virtual-shared-core-zvm``).
 """
 
 from typing import Any

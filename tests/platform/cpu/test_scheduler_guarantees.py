@@ -153,6 +153,42 @@ def test_zvm_splits_a_users_share_over_its_virtual_processors():
     assert lab.percent("two") == pytest.approx(50, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("pcpus", "affinity", "parameters", "late"),
+    [
+        (2, [0], {}, "B"),  # half of what each is entitled to
+        (1, None, {"absolute_share": 10}, "B"),  # five times as much
+        (2, None, {}, "BC"),  # the first alone: of two processors it can use one
+    ],
+)
+def test_zvm_counts_from_when_virtual_processors_meet(pcpus, affinity, parameters, late):
+    """A runs alone for 1 s and does not pay for it, nor is owed anything: from then on equal shares are even."""
+    lab = Lab(Zvm(), pcpus)
+    for name in "A" + late:
+        lab.domain(name, affinity=affinity, **parameters)
+    lab.hog("A")
+    lab.hog(*late, at_ms=1000)
+    lab.run(1000)
+    assert lab.percent("A") == pytest.approx(100)
+    lab.run(4000)
+    share = (1 if affinity else pcpus) / (1 + len(late))
+    assert lab.percent("A") * 4000 - 100 * 1000 == pytest.approx(100 * share * 3000, rel=0.01)
+    for name in late:
+        assert lab.percent(name) * 4000 == pytest.approx(100 * share * 3000, rel=0.01)
+
+
+def test_zvm_counts_from_where_those_are_that_get_more_than_their_shares():
+    """Two processors, shares 100, 100 and 800, of which the last can use one: D of 100 comes later, for a third."""
+    lab = Lab(Zvm(), 2)
+    for name, share in {"A": 100, "B": 100, "C": 800, "D": 100}.items():
+        lab.domain(name, relative_share=share)
+    lab.hog("A", "B", "C")
+    lab.hog("D", at_ms=1000)
+    lab.run(4000)
+    assert lab.percent("D") * 4000 == pytest.approx(100 * 1000, rel=0.05)
+    assert lab.percent("A") == pytest.approx(lab.percent("B"), rel=0.02)
+
+
 def test_cfs_gives_a_sleeper_half_a_latency_of_lead():
     """1 pCPU, latency 6 ms.  The hog has run 100 ms when C wakes for 20 ms: C is placed at 97, runs until 100.
 

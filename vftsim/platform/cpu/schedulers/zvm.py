@@ -12,7 +12,11 @@ scheduler, no code is public):
 
 As modelled: the deadline starts at the present when the virtual processor wakes late, and the shares
 of those on the dispatch list are taken when a slice ends.  A waking virtual processor takes an idle
-processor, else it pre-empts the latest deadline if its own is earlier.
+processor, else it pre-empts the latest deadline if its own is earlier.  Where those that run on all processors it
+may use get less than their shares (pinned to few processors) their deadlines are past, and where they get more, as one
+that cannot use all of its share leaves it to others, far ahead: the present is theirs then.  One that has its
+processor to itself is never behind.  Where no user with a relative share wants to run, the absolute ones divide all.
+These three are assumptions: all count anew from when they meet.
 Left out: the eligible list with its transaction classes E0 to E3, interactive bias, limits (LIMITHARD,
 LIMITSOFT), processor-local dispatch vectors, polarization.
 """
@@ -28,7 +32,7 @@ from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
-from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.spec.units import PeriodNs
 
 _WHOLE = 100_000
@@ -112,9 +116,29 @@ def join(sim: Sim, host: Host, vcpu: Vcpu, zvm_vcpu: ZvmVcpu = BESIDE) -> None:
     user.listed += 1
     if user.listed == 1:
         list_share(sim, host, user, 1)
-    if zvm_vcpu.deadline_ns <= sim.now_ns:
-        zvm_vcpu.deadline_ns = sim.now_ns + interval_ns(sim, host, user)
+    begin_ns = present_ns(sim, host, vcpu)
+    if zvm_vcpu.deadline_ns <= begin_ns:
+        zvm_vcpu.deadline_ns = begin_ns + interval_ns(sim, host, user)
         zvm_vcpu.ran_ns = 0
+
+
+def present_ns(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the present of the processors that a virtual one may use, the latest of them."""
+    latest_ns = 0
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
+            latest_ns = max(latest_ns, present_of_ns(sim, host, shared.queue_pcpus(sim)[row].current))
+    return latest_ns
+
+
+def present_of_ns(sim: Sim, host: Host, running: int) -> int:
+    """Return now, or when what runs on a processor is due if that is past or more than two of its intervals ahead."""
+    if running == 0:
+        return sim.now_ns
+    deadline_ns = zvm_vcpus(sim)[running].deadline_ns
+    # A slice that ends at once after its deadline was set leaves it up to two ahead.
+    ahead_ns = 2 * interval_ns(sim, host, zvm_users(sim)[vcpus(sim)[running].domain])
+    return min(max(sim.now_ns, deadline_ns - ahead_ns), deadline_ns)
 
 
 @zvm.implements(scheduler.block)
@@ -144,6 +168,9 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, zvm_vcpu: ZvmVcpu = BE
         zvm_vcpu.deadline_ns += interval_ns(sim, host, zvm_users(sim)[vcpu.domain])
         if zvm_vcpu.deadline_ns > LARGEST:
             fail(sim, _TOO_LATE)
+        # One processor at most, whatever its share: nobody owes it the rest.
+        if zvm_vcpu.deadline_ns < sim.now_ns and shared.first_in_order(sim, host, pcpus(sim)[vcpu.last_pcpu]) == 0:
+            zvm_vcpu.deadline_ns = sim.now_ns
 
 
 def interval_ns(sim: Sim, host: Host, user: ZvmUser, zvm_host: ZvmHost = BESIDE) -> int:
@@ -156,6 +183,8 @@ def interval_ns(sim: Sim, host: Host, user: ZvmUser, zvm_host: ZvmHost = BESIDE)
     if user.absolute == 0:
         rest = _WHOLE - min(zvm_host.absolute, _ABSOLUTE_CEILING)
         return product_quotient(slices_ns, _WHOLE * zvm_host.relative, rest * user.relative * host.pcpus)
+    if zvm_host.relative == 0:
+        return product_quotient(slices_ns, zvm_host.absolute, user.absolute * host.pcpus)
     if zvm_host.absolute <= _ABSOLUTE_CEILING:
         return product_quotient(slices_ns, _WHOLE, user.absolute * host.pcpus)
     return product_quotient(slices_ns, 100 * zvm_host.absolute, 99 * user.absolute * host.pcpus)
