@@ -395,6 +395,23 @@ def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(se
 
 
 @pytest.mark.parametrize(
+    ("budget", "vcpus", "pcpus", "message"),
+    [
+        ("7 ms", 2, 1, ["hosts.host: rtds budgets of 140 % of a pCPU exceed the host's 100 %: some are not kept"]),
+        ("5 ms", 2, 1, []),
+        ("7 ms", 2, 2, []),
+        (None, 3, 1, []),  # nobody asked for the default 40 %
+    ],
+)
+def test_budgets_that_cannot_all_be_kept_are_said(budget, vcpus, pcpus, message):
+    """Xen admits any; two budgets of 70 % of a pCPU cannot both be had on it."""
+    host = {"pcpus": pcpus, "scheduler": {"kind": "rtds"}}
+    domain = {"budget": budget, "period": "10 ms", "vcpus": vcpus}
+    told = remarks(ModelSpec.model_validate({"hosts": {"host": host}, "domains": {"vm": domain}}))
+    assert [line for line in told if "budgets" in line] == message
+
+
+@pytest.mark.parametrize(
     ("scheduler", "domain", "message"),
     [
         (

@@ -348,14 +348,16 @@ class ModelSpec(Spec):
                 "simulated; give it a line of its own and a fault of the kind channel_degradation"
             )
 
+    def placed_on(self, host: str) -> list[PlacedDomain]:
+        """Return the domains of a host, stub domains last, as they are built."""
+        here = [each for each in self.expanded().values() if self.host_of(each) == host]
+        stubs = [PlacedDomain(each.stub) for each in here if each.has_stub]
+        return [PlacedDomain(each, each.vcpus, each.affinity) for each in here] + stubs
+
     def host_problems(self) -> Iterator[str]:
-        """Yield hosts whose scheduler cannot have their domains, stub domains last, as they are built."""
-        specs = self.expanded().values()
+        """Yield hosts whose scheduler cannot have their domains."""
         for name, host in self.hosts.items():
-            here = [each for each in specs if self.host_of(each) == name]
-            placed = [PlacedDomain(each, each.vcpus, each.affinity) for each in here]
-            placed += [PlacedDomain(domain.stub) for domain in here if domain.has_stub]
-            if why := host.scheduler.refusal(host.pcpus, placed):
+            if why := host.scheduler.refusal(host.pcpus, self.placed_on(name)):
                 yield f"hosts.{name}: {why}"
 
     def shares_channel(self, domain: DomainSpec) -> bool:

@@ -58,7 +58,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     texts += _second_interfaces(spec)
     texts += [_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items()]
     texts += [lost_beside(spec, domain) for domain in crashing]
-    for of_model in (_of_faults, _idle_bounds, _beyond_line, _lost_bursts, _unseen):
+    for of_model in (_of_faults, _idle_bounds, _overbooked, _beyond_line, _lost_bursts, _unseen):
         texts += of_model(spec)
     return [*filter(None, texts)]
 
@@ -227,6 +227,13 @@ def _idle_bounds(spec: ModelSpec) -> Iterator[str]:
                     f"domains.{name}.{key}: {getattr(domain, key):g} % bounds nothing, as its vCPUs can use no more "
                     f"than {usable} %"
                 )
+
+
+def _overbooked(spec: ModelSpec) -> Iterator[str]:
+    """Yield the hosts that cannot give what they guarantee."""
+    for name, host in spec.hosts.items():
+        if why := host.scheduler.overbooked(host.pcpus, spec.placed_on(name)):
+            yield f"hosts.{name}: {why}"
 
 
 def _of_domain(spec: ModelSpec, name: str, of_faults: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -46,6 +46,10 @@ class SchedulerSpec(Spec):
         """Return why a host with so many pCPUs cannot have these domains, in their order; empty if it can."""
         return ""
 
+    def overbooked(self, pcpus: int, domains: Sequence[PlacedDomain]) -> str:
+        """Return what these domains are guaranteed that a host with so many pCPUs cannot give; empty if it can."""
+        return ""
+
     def contradiction(self, domain: "DomainScheduling") -> str:
         """Return why a domain cannot be as its own parameters say; empty if it can."""
         return ""

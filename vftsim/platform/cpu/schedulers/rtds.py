@@ -19,6 +19,7 @@ vCPUs that asks for too much misses deadlines.
 """
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
@@ -27,7 +28,7 @@ from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.notes import PRIORITY, note
-from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import Deadline, begin_period, deadlines, plan, share_one_deadline_queue
@@ -73,9 +74,14 @@ class Rtds(SchedulerSpec):
 
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
         """Return the budgets of its vCPUs over their period, if they get no extra time."""
-        if domain.extratime is not False:
-            return math.inf
-        return vcpus * (domain.budget or _DEFAULT_BUDGET_NS) / (domain.period or _DEFAULT_PERIOD_NS)
+        return vcpus * _share(domain) if domain.extratime is False else math.inf
+
+    def overbooked(self, pcpus: int, domains: Sequence[PlacedDomain]) -> str:
+        """Say that budgets that were given exceed the host: Xen admits any."""
+        claimed = sum(each.vcpus * _share(each.scheduling) for each in domains)
+        if claimed <= pcpus * (1 + 1e-9) or all(each.scheduling.budget is None for each in domains):
+            return ""
+        return f"rtds budgets of {100 * claimed:.4g} % of a pCPU exceed the host's {100 * pcpus} %: some are not kept"
 
     def contradiction(self, domain: DomainScheduling) -> str:
         """Refuse a budget of next to nothing, or of more than the period."""
@@ -103,6 +109,11 @@ class Rtds(SchedulerSpec):
 
     def priority_name(self, priority: int) -> str:
         return f"level {priority}"
+
+
+def _share(domain: DomainScheduling) -> float:
+    """Return a vCPU's budget over its period."""
+    return (domain.budget or _DEFAULT_BUDGET_NS) / (domain.period or _DEFAULT_PERIOD_NS)
 
 
 @rtds.implements(shared_queue.urgency)
