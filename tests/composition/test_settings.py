@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.without_effect import remarks, without_effect
-from vftsim.errors import ModelFileError, UsageError
+from vftsim.errors import ModelFileError, RunFailure, UsageError
 from vftsim.platform.cpu import schedulers as scheduler_files
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 from vftsim.study.runs.model import load_model, shipped_models
@@ -159,7 +159,10 @@ def changed(base, path, value):
 
 
 def outcome(spec) -> str:
-    return json.dumps(run_model(spec, 1, 0).to_dict(), sort_keys=True, default=str)
+    try:
+        return json.dumps(run_model(spec, 1, 0).to_dict(), sort_keys=True, default=str)
+    except RunFailure as failure:  # an effect, too: calls of a nanosecond are more than a run holds
+        return str(failure)
 
 
 def with_settings(data, settings) -> ModelSpec:
