@@ -524,7 +524,7 @@ class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
         def measured() -> CallsSeen:
             return CallsSeen.of_row(
                 load,
-                active_calls=int(load.active) + still_held(load, target.engine.now_ns),
+                active_calls=int(load.active + still_held(load, target.engine.now_ns)),
                 most_active_calls=int(load.most_active),
                 response=histogram(target.engine, int(load.responses)),
                 registration=histogram(target.engine, int(load.registrations)),
