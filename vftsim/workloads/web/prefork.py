@@ -416,6 +416,10 @@ class PreforkWebServerSpec(ApplicationSpec):
         return wire_bytes(min(self.reply_size, PIECE_BYTES))
 
     @property
+    def reply_bytes(self) -> int:
+        return wire_bytes(self.reply_size)
+
+    @property
     def has_disk_times(self) -> bool:
         """Pages that were swapped out."""
         return self.swap.memory > 0
