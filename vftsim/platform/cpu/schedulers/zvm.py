@@ -44,11 +44,16 @@ zvm = shared.share_one_queue(scheduler.scheduler.kind("zvm"))
 
 
 class ZvmHost(Record):
-    """A host's parameter, and the sums of the shares on its dispatch list: absolute ones in 1/100000."""
+    """A host's parameter, and the sums of the shares on its dispatch list: absolute ones in 1/100000.
+
+    ``most_relative`` is the largest share of a user, ``furthest_ns`` the latest deadline there has been.
+    """
 
     minor_slice_ns: int
     absolute: int
     relative: int
+    most_relative: int
+    furthest_ns: int
 
 
 class ZvmUser(Record):
@@ -90,10 +95,12 @@ class Zvm(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the minor time slice and the users' shares."""
-        engine.rows(zvm_hosts)[host].minor_slice_ns = self.minor_slice
+        zvm_host = engine.rows(zvm_hosts)[host]
+        zvm_host.minor_slice_ns = self.minor_slice
         for row in domains_of(engine, host):
             user, held = engine.rows(zvm_users)[row], engine.rows(entitlements)[row]
             user.relative = held.relative_share
+            zvm_host.most_relative = max(int(zvm_host.most_relative), int(user.relative))
             user.absolute = round(float(held.absolute_share) * 1000)
 
 
@@ -118,17 +125,38 @@ def join(sim: Sim, host: Host, vcpu: Vcpu, zvm_vcpu: ZvmVcpu = BESIDE) -> None:
         list_share(sim, host, user, 1)
     begin_ns = present_ns(sim, host, vcpu)
     if zvm_vcpu.deadline_ns <= begin_ns:
-        zvm_vcpu.deadline_ns = begin_ns + interval_ns(sim, host, user)
+        set_deadline(sim, host, zvm_vcpu, begin_ns + interval_ns(sim, host, user))
         zvm_vcpu.ran_ns = 0
 
 
-def present_ns(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+def set_deadline(sim: Sim, host: Host, zvm_vcpu: ZvmVcpu, deadline_ns: int, zvm_host: ZvmHost = BESIDE) -> None:
+    zvm_vcpu.deadline_ns = deadline_ns
+    zvm_host.furthest_ns = max(zvm_host.furthest_ns, deadline_ns)
+
+
+def present_ns(sim: Sim, host: Host, vcpu: Vcpu, zvm_host: ZvmHost = BESIDE) -> int:
     """Return the present of the processors that a virtual one may use, the latest of them."""
     latest_ns = 0
+    near_ns = 2 * shortest_interval_ns(host, zvm_host)
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        if scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
-            latest_ns = max(latest_ns, present_of_ns(sim, host, shared.queue_pcpus(sim)[row].current))
+        running = shared.queue_pcpus(sim)[row].current
+        # Once it is now at least, none is later that is idle, or whose deadline is less than two intervals ahead.
+        is_later = latest_ns < sim.now_ns or (
+            running != 0 and zvm_vcpus(sim)[running].deadline_ns > latest_ns + near_ns
+        )
+        if is_later and scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
+            latest_ns = max(latest_ns, present_of_ns(sim, host, running))
+        if latest_ns >= sim.now_ns and zvm_host.furthest_ns <= latest_ns + near_ns:
+            # A host of many processors is not searched at each waking.
+            return latest_ns
     return latest_ns
+
+
+def shortest_interval_ns(host: Host, zvm_host: ZvmHost) -> int:
+    """Return a time below all intervals: that of one virtual processor with the largest relative share of a user."""
+    if zvm_host.absolute > 0:
+        return 0
+    return product_quotient(zvm_host.minor_slice_ns, zvm_host.relative, zvm_host.most_relative * host.pcpus)
 
 
 def present_of_ns(sim: Sim, host: Host, running: int) -> int:
@@ -165,7 +193,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, zvm_vcpu: ZvmVcpu = BE
     zvm_vcpu.ran_ns += ran_ns
     while zvm_vcpu.ran_ns >= slice_ns:
         zvm_vcpu.ran_ns -= slice_ns
-        zvm_vcpu.deadline_ns += interval_ns(sim, host, zvm_users(sim)[vcpu.domain])
+        later_ns = interval_ns(sim, host, zvm_users(sim)[vcpu.domain])
+        set_deadline(sim, host, zvm_vcpu, zvm_vcpu.deadline_ns + later_ns)
         if zvm_vcpu.deadline_ns > LARGEST:
             fail(sim, _TOO_LATE)
         # One processor at most, whatever its share: nobody owes it the rest.
