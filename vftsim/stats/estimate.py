@@ -1,6 +1,7 @@
 """A number with its error bar: what every statistical procedure of vftsim returns."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -60,6 +61,12 @@ class Estimate:
         mean, half_width, low, high = (factor * x for x in (self.mean, self.half_width, self.low, self.high))
         return replace(self, mean=mean, half_width=half_width, low=low, high=min(high, most))
 
+    def bound(self, write: Callable[[float], str]) -> str:
+        """Return the bound with its sign, where a bound is all that is known; else nothing."""
+        if self.kind == "upper bound":
+            return f"< {write(self.high)}"
+        return f"> {write(self.low)}" if self.kind == "lower bound" else ""
+
     def shown(self) -> tuple[str, str]:
         """Return its value and what stands behind or below it: an interval, or a range in round brackets.
 
@@ -67,8 +74,8 @@ class Estimate:
         point, never a power of ten.  Where there is no interval it has four; one whose ends are the same in these
         digits is none.
         """
-        if "bound" in self.kind:
-            return f"< {_short(self.high)}" if self.kind == "upper bound" else f"> {_short(self.low)}", ""
+        if bound := self.bound(_short):
+            return bound, ""
         if math.isinf(self.high) and math.isfinite(self.low):
             return plain(self.mean), f"[{plain(self.low)} or more]"
         mean, half = self.mean, (self.high - self.low) / 2.0

@@ -226,9 +226,7 @@ def last_lost(sim: Sim, link: Link, frames: int) -> int:
 
 def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
     """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full, or on its way."""
-    frame = packets(sim)[packet]
-    has_room = link.held_back.length == 0 and wait_for_room_ns(sim, link, frame.size_bytes) == 0
-    if has_room or not is_held_back(sim, link, packet):
+    if not is_held_back(sim, link, packet):
         put_on_wire(sim, link, packet, on_arrival)
         return
     link.on_arrival = on_arrival
@@ -243,10 +241,14 @@ def wait_for_room_ns(sim: Sim, link: Link, size_bytes: int) -> int:
 
 
 def is_held_back(sim: Sim, link: Link, packet: int) -> bool:
-    """Tell whether a packet waits at its sender for room: a message does that ever fits."""
+    """Tell whether a packet waits at its sender for room, or behind others: a message does that ever fits."""
     frame = packets(sim)[packet]
-    is_message = flows(sim)[frame.flow].transport == MESSAGE and link.held_back.length < MOST_HELD_BACK
-    return is_message and transmission_ns(link, frame.size_bytes) <= link.queue_ns
+    # Asked of every packet that leaves: most are no messages.
+    if flows(sim)[frame.flow].transport != MESSAGE or link.held_back.length >= MOST_HELD_BACK:
+        return False
+    if transmission_ns(link, frame.size_bytes) > link.queue_ns:
+        return False
+    return link.held_back.length > 0 or wait_for_room_ns(sim, link, frame.size_bytes) > 0
 
 
 def plan_room(sim: Sim, link: Link) -> None:

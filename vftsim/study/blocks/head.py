@@ -95,8 +95,6 @@ def estimate_of(row: Mapping[str, Any]) -> Estimate:
 
 def share_in_words(e: Estimate) -> str:
     """Return a share of runs in percent, by the interval that is known of it."""
-    if e.kind == "upper bound":
-        return f"< {100 * e.high:.2g} %"
-    if e.kind == "lower bound":
-        return f"> {100 * e.low:.2g} %"
+    if bound := e.bound(lambda share: f"{100 * share:.2g} %"):
+        return bound
     return " to ".join(f"{100 * x:.2g}" if x < 0.99 else f"{100 * x:.1f}" for x in (e.low, e.high)) + " %"

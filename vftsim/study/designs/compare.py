@@ -275,7 +275,7 @@ def _answer(comparison: Comparison, names: list[str]) -> list[page.Block]:
     gap = comparison.difference_of(1, address)
     if gap is None:
         return []
-    is_clear = gap.kind != "range" and (gap.low > 0.0 or gap.high < 0.0)
+    is_clear = gap.is_interval and (gap.low > 0.0 or gap.high < 0.0)
     chance = "" if is_clear or gap.low == gap.high else ", which may be chance"
     words = page.in_words(gap, address.entry.unit)
     return [page.Answer(f"{address.text}: {names[1]} differs from {names[0]} by {words}{chance}.")]

@@ -297,9 +297,9 @@ def rare_study(request: Request, execution: Execution) -> RareStudy:
 
 def _small(chance: Estimate) -> tuple[str, str]:
     """Return a probability, however small, and its interval or range."""
+    if bound := chance.bound("{:.2g}".format):
+        return bound, ""
     low, high = f"{chance.low:.2g}", f"{chance.high:.2g}"
-    if chance.kind in ("upper bound", "lower bound"):
-        return f"< {high}" if chance.kind == "upper bound" else f"> {low}", ""
     if chance.low == chance.high or not math.isfinite(chance.half_width):
         return f"{chance.mean:.2g}", ""
     return f"{chance.mean:.2g}", f"[{low}, {high}]" if chance.is_interval else f"({low} to {high})"
