@@ -176,8 +176,6 @@ def availability_study(
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
     chosen, refused = fitting(model, kinds)
     crashes = replace(crashes, of_backup=True)
-    execution.check(crashes.count)
-    crashes.check()
     studies = failover.crashes_of_each([*chosen.values()], crashes, execution)
     years = [
         year_of(study, kind, mtbf_s, restart_s, rate_of(study.model, crashes.domain_of(study.model)))

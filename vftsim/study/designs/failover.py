@@ -286,8 +286,6 @@ def failover_study(model: Model, crashes: Crashes, execution: Execution, *, pric
 
     Prices of the mechanism are played at both ends of their ranges too, a crash each, for bands.
     """
-    execution.check(crashes.count)
-    crashes.check()
     (study,) = crashes_of_each([model], crashes, execution)
     study = replace(study, manifest=execution.manifest([model], "failover", crashes.count))
     return _with_bands(study, crashes, execution) if prices else study
@@ -310,6 +308,8 @@ def _with_bands(study: FailoverStudy, crashes: Crashes, execution: Execution) ->
 
 def crashes_of_each(models: Sequence[Model], crashes: Crashes, execution: Execution) -> list[FailoverStudy]:
     """Let the host of each model crash so often, at the same instants; all in one go, and without a manifest."""
+    execution.check(crashes.count)
+    crashes.check()
     plans = [_planned(model, crashes, execution.seed) for model in models]
     caches = [execution.cache(plan.model, Failover, failover=plan.determinants) for plan in plans]
     jobs = worthwhile_jobs(execution.worker_count, [plan.spec for plan in plans for _ in plan.tasks])
