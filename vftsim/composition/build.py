@@ -7,7 +7,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
+from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec, NetworkSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import is_linked, protection_of, struck_by, talks_inside
@@ -22,14 +22,14 @@ from vftsim.platform.io import build as io
 from vftsim.platform.io.build import Site
 from vftsim.platform.io.disk import add_disk
 from vftsim.platform.io.host_cards import add_card, cards, start_background
-from vftsim.platform.io.link import frames_to_loss, links, set_loss
+from vftsim.platform.io.link import frames_to_loss, links, set_loss, set_loss_bursts
 from vftsim.platform.io.loopback import INSIDE, loopback
 from vftsim.platform.io.outside import comings, start_sending
 from vftsim.platform.io.packet import ports
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
-from vftsim.sampling import Draws, Streams
+from vftsim.sampling import Draws, Streams, exponential_ns
 from vftsim.workloads.arrivals import NicFeeder, Source
 from vftsim.workloads.parts import Driver, InstallContext, Program, Target, Wiring, WorkloadSpec
 
@@ -132,7 +132,7 @@ class BuiltModel:
                     place = f"link of {network} {way} {name}"
                     host.io.drop_rows[place, "queue full"] = int(engine.rows(links)[link].queue_full)
                     if wire.loss:
-                        self._add_loss(link, f"network.{network}.{way}", wire.loss / 100.0)
+                        self._add_loss(link, f"network.{network}.{way}", wire)
                         host.io.drop_rows[place, "on the way"] = int(engine.rows(links)[link].lost)
         own_domains = {each: d for each, d in self.specs.items() if self.spec.host_of(d) == name}
         for number, (each, domain) in enumerate(own_domains.items()):
@@ -144,10 +144,19 @@ class BuiltModel:
             if talks_inside(self.spec, self.spec.entry_of(each)):
                 self._connect_inside(host, each, domain)
 
-    def _add_loss(self, link: int, name: str, share: float) -> None:
+    def _add_loss(self, link: int, name: str, wire: NetworkSpec) -> None:
         """Let a share of what a link carries be lost, drawn by network, direction and the number of the host."""
-        law = partial(frames_to_loss, share=share)
-        set_loss(self.engine, self.feeder, link, Draws(self.streams, f"{name}.loss", len(self.hosts), law))
+        share, number = wire.loss / 100.0, len(self.hosts)
+        if not wire.loss_burst:
+            law = partial(frames_to_loss, share=share)
+            set_loss(self.engine, self.feeder, link, Draws(self.streams, f"{name}.loss", number, law))
+            return
+        means_ns = {"gap": wire.loss_burst * (1.0 - share) / share, "burst": float(wire.loss_burst)}
+        gaps_ns, lengths_ns = (
+            Draws(self.streams, f"{name}.loss.{what}", number, partial(exponential_ns, mean_ns=mean_ns))
+            for what, mean_ns in means_ns.items()
+        )
+        set_loss_bursts(self.engine, self.feeder, link, gaps_ns, lengths_ns)
 
     def _add_domain(self, host: BuiltHost, name: str, spec: DomainSpec, number: int) -> None:
         row = cpu.add_domain(self.engine, host.row, spec, spec.vcpus, spec.affinity, spec.quantum, spec.guest_scheduler)

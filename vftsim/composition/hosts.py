@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec, guest_schedulers, of_any_guest
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, of_bare_metal, schedulers
@@ -15,10 +15,13 @@ from vftsim.platform.io.parameters import IoPathSpec, io_paths
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PeriodNs, Spec
-from vftsim.spec.units import MS, PERCENT
+from vftsim.spec.units import MS, PERCENT, format_duration
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, discover_parts
 
 discover_parts()
+
+
+SHORTEST_BURST_NS = 100_000
 
 
 class HostNicSpec(NicSpec):
@@ -63,13 +66,27 @@ class NetworkSpec(Spec):
     )
     loss: Annotated[float, replace(PERCENT, upper=50)] = Field(
         0.0,
-        description="Packets that are lost on the way, in each direction of a host's link, each by itself; one that "
-        "stands for several frames is a datagram, of which no frame may be missing, a message over TCP, or a train of "
-        "segments.",
+        description="Packets that are lost on the way, in each direction of a host's link, each by itself unless "
+        "`loss_burst` is given; one that stands for several frames is a datagram, of which no frame may be missing, a "
+        "message over TCP, or a train of segments.",
+    )
+    loss_burst: DurationNs = Field(
+        0,
+        description="Mean time for which everything is lost, and after which nothing is until the next burst, both "
+        "exponential, so that `loss` of the time is in bursts; 0: each packet is lost by itself.",
     )
     background: dict[str, BackgroundTrafficSpec] = Field(
         default_factory=dict, description="Traffic that a host sends beside the workloads, by what it is."
     )
+
+    @model_validator(mode="after")
+    def _has_few_bursts(self) -> "NetworkSpec":
+        if 0 < self.loss_burst < SHORTEST_BURST_NS:
+            raise ValueError(
+                f"loss_burst: {format_duration(self.loss_burst)} is shorter than a few packets take "
+                f"(at least {format_duration(SHORTEST_BURST_NS)}); 0: each is lost by itself"
+            )
+        return self
 
 
 class InterfaceSpec(Spec):

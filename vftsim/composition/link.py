@@ -20,6 +20,7 @@ from vftsim.platform.io import outside
 from vftsim.platform.io.disk import disk, disk_kinds
 from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
 from vftsim.platform.io.host_cards import cards, on_burst, on_reaching_host
+from vftsim.platform.io.link import on_change
 from vftsim.platform.io.loopback import loopback
 from vftsim.platform.io.packet import application, path, workload
 from vftsim.platform.io.parameters import io_paths
@@ -123,7 +124,7 @@ def _linked(
     kinds: frozenset[Kind], entries: tuple[Any, ...], actions: tuple[Any, ...], tables: tuple[Table[Any], ...]
 ) -> Linked:
     chosen = {sort: [kind for kind in kinds if kind.sort is sort] for sort in _SORTS}
-    more = [*Agenda.ACTIONS, *pauses.ACTIONS, *levels.ACTIONS, on_burst, *actions]
+    more = [*Agenda.ACTIONS, *pauses.ACTIONS, *levels.ACTIONS, on_burst, on_change, *actions]
     rows: list[Table[Any]] = [
         *cpu.TABLES,
         *io.TABLES,

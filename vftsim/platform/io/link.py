@@ -19,8 +19,11 @@ lab's switched gigabit network is not known to drop.  Of a packet that stands fo
   again after a time that stands for TCP's time-out;
 * a train of TCP's segments goes on without those that are lost.
 
-Assumption: what TCP sends again is not lost a second time.  Left out: losses in rows, such as those of radio; TCP's
-window for a message.
+Or losses come in bursts (:func:`set_loss_bursts`), as those of radio and of congestion elsewhere: Gilbert's two states
+(Bell System Technical Journal 39, 1960) in time, of exponential lengths.  A packet whose last bit leaves in the one is
+lost, in the other none is.
+
+Assumption: what TCP sends again is not lost a second time, but in a burst.  Left out: TCP's window for a message.
 """
 
 import math
@@ -73,6 +76,8 @@ class Link(Record):
     ``rest`` / ``rate_bits_per_s`` of a ns after ``free_ns``.
     ``losses`` is the feed of how many frames come up to the next that is lost on the way, with it, of which
     ``until_lost`` are to come; 0: none is lost.  ``lost`` is the row of ``drops`` that counts them.
+    Losses in bursts have the feeds ``burst_gaps`` and ``burst_lengths`` (0: they do not); whether a packet
+    ``is_in_burst`` changes for those that leave from ``changes_ns`` on.
     ``held_back`` are messages that wait for room; the event ``on_arrival`` gets them when they have arrived.
     """
 
@@ -90,6 +95,10 @@ class Link(Record):
     losses: int
     until_lost: int
     lost: int
+    burst_gaps: int
+    burst_lengths: int
+    is_in_burst: bool
+    changes_ns: int
     held_back: Fifo
     on_arrival: int
 
@@ -118,6 +127,17 @@ def set_loss(engine: Engine, feeder: Feeder, row: int, draws: Draws) -> None:
     link = engine.rows(links)[row]
     link.losses = feeder.add(draws, at_once=_LOSSES_AT_ONCE)
     link.lost, _ = engine.add(drops)
+
+
+def set_loss_bursts(engine: Engine, feeder: Feeder, row: int, gaps_ns: Draws, lengths_ns: Draws) -> None:
+    """Let everything be lost that a link sends in bursts of such lengths, with such times between them."""
+    link = engine.rows(links)[row]
+    link.burst_gaps = feeder.add(gaps_ns, at_once=_LOSSES_AT_ONCE)
+    link.burst_lengths = feeder.add(lengths_ns, at_once=_LOSSES_AT_ONCE)
+    link.lost, _ = engine.add(drops)
+    # A run begins at the end of a burst: the event draws the time up to the first.
+    link.is_in_burst = True
+    engine.at(engine.now_ns, EventKind.DEVICE, 0, engine.number(on_change), row)
 
 
 def frames_to_loss(uniforms: FloatArray, share: float) -> IntArray:
@@ -224,6 +244,23 @@ def last_lost(sim: Sim, link: Link, frames: int) -> int:
     return last
 
 
+def is_lost_in_burst(sim: Sim, link: Link, leaves_ns: int) -> bool:
+    """Tell whether what leaves now, or later, is lost with all else; asked in order of the times."""
+    if link.burst_lengths == 0:
+        return False
+    while link.changes_ns <= leaves_ns:
+        link.is_in_burst = not link.is_in_burst
+        link.changes_ns += draw(sim, link.burst_lengths if link.is_in_burst else link.burst_gaps)
+    return link.is_in_burst
+
+
+@event
+def on_change(sim: Sim, link: Link, token: int) -> None:
+    """Let a burst begin or end, so that a packet after a long silence does not draw all that were in it."""
+    is_lost_in_burst(sim, link, sim.now_ns)
+    at(sim, link.changes_ns, EventKind.DEVICE, 0, on_change, link.row)
+
+
 def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
     """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full, or on its way."""
     if not is_held_back(sim, link, packet):
@@ -273,6 +310,8 @@ def put_on_wire(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
     arrival_ns = occupy(sim, link, frame.size_bytes)
     if arrival_ns < 0:
         drop(sim, packet, link.queue_full)
+    elif is_lost_in_burst(sim, link, link.free_ns):
+        drop(sim, packet, link.lost)
     elif link.losses != 0:
         transmit_lossy(sim, link, flows(sim)[frame.flow], packet, arrival_ns, on_arrival)
     else:
