@@ -32,7 +32,9 @@ By the rate and the queue of a line that one workload overfills: 98 Mbit/s on 60
 (``media-slow-link``).  By Xen's ``repl_timer_handler``: one that runs goes on at the end of a period, unless the first
 that waits is more urgent (``media-rtds``, ``virtual-shared-core-rtds``).  By equal shares of users that meet late: one
 that wakes under z/VM counts from the present of those it meets (``media-zvm``, ``media-zvm-shares``,
-``virtual-shared-core-zvm``).
+``virtual-shared-core-zvm``).  By Linux's ``update_min_vruntime`` and its run queue for each pCPU, and by equal shares
+of pinned machines that meet late: one that wakes under cfs or esxi counts from those on the pCPUs that it may use
+(``media-cfs-quota-shares``, ``virtual-shared-core-cfs``, ``virtual-shared-core-esxi``).
 """
 
 from typing import Any

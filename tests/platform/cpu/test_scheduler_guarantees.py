@@ -189,6 +189,57 @@ def test_zvm_counts_from_where_those_are_that_get_more_than_their_shares():
     assert lab.percent("A") == pytest.approx(lab.percent("B"), rel=0.02)
 
 
+@pytest.mark.parametrize("spec", [Esxi(quantum=10 * MS), Cfs(), Zvm()], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize(("elsewhere", "before"), [(1, 2), (4, 1)])
+def test_who_comes_late_to_a_pcpu_counts_from_those_it_meets_there(spec, elsewhere, before):
+    """Those on pCPU 0 have got more, or less, than those on pCPU 1, to which C comes: all there have equal parts."""
+    lab = Lab(spec, pcpus=2)
+    others = [f"X{number}" for number in range(elsewhere)]
+    there = [f"A{number}" for number in range(before)]
+    for name in others:
+        lab.domain(name, affinity=[0])
+    for name in (*there, "C"):
+        lab.domain(name, affinity=[1])
+    lab.hog(*others, *there)
+    lab.hog("C", at_ms=2000)
+    lab.run(2000)
+    before_ns = lab.run_ns("A0")
+    lab.run(4000)
+    assert lab.run_ns("C") == pytest.approx(2000 * MS / (before + 1), rel=0.05)
+    assert lab.run_ns("A0") - before_ns == pytest.approx(2000 * MS / (before + 1), rel=0.05)
+
+
+def test_cfs_counts_from_those_who_compete_and_not_from_who_has_a_pcpu_for_itself():
+    """A has more weight than one vCPU can use; B and C have half a pCPU each, and from when D comes a third."""
+    lab = Lab(Cfs(), pcpus=2)
+    for name, shares in {"A": 8192, "B": 1024, "C": 1024, "D": 1024}.items():
+        lab.domain(name, shares=shares)
+    lab.hog("A", "B", "C")
+    lab.hog("D", at_ms=2000)
+    lab.run(2000)
+    before_ns = lab.run_ns("B")
+    lab.run(4000)
+    assert lab.run_ns("D") == pytest.approx(2000 * MS / 3, rel=0.05)
+    assert lab.run_ns("B") - before_ns == pytest.approx(2000 * MS / 3, rel=0.05)
+
+
+@pytest.mark.parametrize(("pcpus", "throttled"), [(1, False), (1, True), (2, False)])
+def test_cfs_does_not_forget_what_has_run_when_nobody_is_left(pcpus, throttled):
+    """A runs for 1 s and sleeps, C comes, and 5 ms later A again: half each from then on."""
+    lab = Lab(Cfs(), pcpus)
+    if throttled:  # By 1000 ms it has had its 10 ms, and waits for more.
+        lab.domain("limited", quota=10 * MS, period=5000 * MS)
+        lab.hog("limited")
+    for name in "AC":
+        lab.domain(name, affinity=[0])
+    lab.work("A", 0, 1000 * MS)
+    lab.hog("C", at_ms=1015)
+    lab.hog("A", at_ms=1020)
+    lab.run(2020)
+    assert lab.run_ns("A") - 1000 * MS == pytest.approx(500 * MS, rel=0.03)
+    assert lab.run_ns("C") == pytest.approx(505 * MS, rel=0.03)
+
+
 def test_cfs_gives_a_sleeper_half_a_latency_of_lead():
     """1 pCPU, latency 6 ms.  The hog has run 100 ms when C wakes for 20 ms: C is placed at 97, runs until 100.
 

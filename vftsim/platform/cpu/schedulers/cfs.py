@@ -8,13 +8,17 @@ Rules (Linux ``kernel/sched/fair.c`` and ``core.c``, before EEVDF replaced it in
   runnable thread of a pCPU when there are more than 8; scale = 1 + log2(pCPUs, at most 8).
 * A waking thread is placed no further back than half a latency before the least virtual run time,
   takes an idle pCPU, else pre-empts if it is behind the running one by more than the wake-up
-  granularity (1 ms x scale).
+  granularity (1 ms x scale).  The least never goes back, and does not wait for one that goes to sleep
+  (``update_min_vruntime``, which ``dequeue_entity`` calls).
 * Bandwidth control: a domain has ``quota`` in every ``period``, handed to its vCPUs in 5 ms portions;
   without it they are throttled until the next period, and then placed as those that wake
   (``unthrottle_cfs_rq`` enqueues with ``ENQUEUE_WAKEUP``).
 
 As modelled: one run queue for all pCPUs, which is what load balancing between the real ones aims at;
 slices end exactly, not at the next timer tick; groups weigh by their vCPUs, not by load per pCPU.
+Where threads are pinned or weigh differently, some get more or less than their part of all pCPUs.  Each
+pCPU has a least virtual run time then, as each run queue of Linux has, of those that run or wait for it, and a
+waking thread counts from that of the pCPU furthest ahead of those it may use.
 Left out: cache-hot migration cost, NUMA balancing, autogroups, EEVDF.
 """
 
@@ -28,14 +32,14 @@ from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, eve
 from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
-from vftsim.platform.cpu.build import domains_of
+from vftsim.platform.cpu.build import allowed_numbers, domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
-from vftsim.platform.cpu.records import RUNNING, Domain, Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.records import RUNNING, Domain, Host, Pcpu, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
-from vftsim.platform.cpu.shared_queue import QueueVcpu, queue_hosts, queue_pcpus, queue_vcpus
+from vftsim.platform.cpu.shared_queue import QueueVcpu, queue_hosts, queue_pcpus, queue_vcpus, waiting_list
 from vftsim.spec.units import MS, PositiveDurationNs
 
 _CROWD = 8
@@ -48,18 +52,26 @@ cfs = shared.share_one_queue(scheduler.scheduler.kind("cfs"))
 class CfsHost(Record):
     """A host's constants, scaled to its pCPUs, and its threads that run or wait: how many, and their weight.
 
-    ``least_ns`` is the least virtual run time, which never goes back.  ``limited`` domains have a quota.
+    ``least_ns`` is the least virtual run time, which never goes back; where threads are ``uneven``, pinned or of
+    different weights on several pCPUs, each pCPU has its own.  ``limited`` domains have a quota.
     ``charges_late``: nothing but the accounts follows from charging a thread that runs on, so where its virtual run
     time is looked at it need not be charged.
     """
 
     latency_ns: int
     minimum_ns: int
+    uneven: bool
     least_ns: int
     limited: int
     charges_late: bool
     active: int
     weight: int
+
+
+class CfsPcpu(Record):
+    """A pCPU's least virtual run time, where threads are uneven."""
+
+    least_ns: int
 
 
 class CfsDomain(Record):
@@ -82,6 +94,7 @@ class CfsVcpu(Record):
 
 
 cfs_hosts = Table("cfs_hosts", CfsHost, beside=hosts)
+cfs_pcpus = Table("cfs_pcpus", CfsPcpu, beside=pcpus)
 cfs_domains = Table("cfs_domains", CfsDomain, beside=domains)
 cfs_vcpus = Table("cfs_vcpus", CfsVcpu, beside=vcpus)
 
@@ -146,6 +159,16 @@ class Cfs(SchedulerSpec):
         # A quota is spent in common; the process schedulers that know processes look at what has been charged so far.
         guests = (int(engine.rows(domains)[row].guest_scheduler) for row in domains_of(engine, host))
         cfs_host.charges_late = cfs_host.limited == 0 and not any(guests)
+        cfs_host.uneven = self._is_uneven(engine, host)
+
+    @staticmethod
+    def _is_uneven(engine: Engine, host: int) -> bool:
+        """Tell whether some vCPUs of a host with several pCPUs differ in weight, or may not use all of them."""
+        first, count = int(engine.rows(hosts)[host].first_vcpu), int(engine.rows(hosts)[host].vcpus)
+        weights = {int(engine.rows(cfs_vcpus)[row].weight) for row in range(first, first + count)}
+        allowed = {len(allowed_numbers(engine, row)) for row in range(first, first + count)}
+        all_pcpus = int(engine.rows(hosts)[host].pcpus)
+        return all_pcpus > 1 and (len(weights) > 1 or min(allowed) < all_pcpus)
 
     @staticmethod
     def _weigh(engine: Engine, row: int, wakeup_ns: int) -> None:
@@ -203,7 +226,7 @@ def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu, entity: CfsVcpu = BESIDE
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu, rules: CfsHost = BESIDE) -> None:
     """Let a sleeper keep at most half a latency of lead."""
     # First: how far back a sleeper is placed depends on the least virtual run time of now.
-    advance(sim, host)
+    advance(sim, host, vcpu)
     limit_lead(sim, host, vcpu)
     rules.active += 1
     rules.weight += cfs_vcpus(sim)[vcpu.row].weight
@@ -211,7 +234,7 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu, rules: CfsHost = BESIDE) -> None:
 
 def limit_lead(sim: Sim, host: Host, vcpu: Vcpu, entity: CfsVcpu = BESIDE, rules: CfsHost = BESIDE) -> None:
     """Place a thread that slept or was throttled at most half a latency before the least virtual run time."""
-    entity.virtual_ns = max(entity.virtual_ns, rules.least_ns - rules.latency_ns // 2)
+    entity.virtual_ns = max(entity.virtual_ns, least_for(sim, host, vcpu) - rules.latency_ns // 2)
 
 
 @cfs.implements(shared.on_chosen)
@@ -251,6 +274,11 @@ def is_active(sim: Sim, vcpu: Vcpu, queue_vcpu: QueueVcpu = BESIDE) -> bool:
 @cfs.implements(scheduler.block)
 def block(sim: Sim, host: Host, vcpu: Vcpu, cfs_host: CfsHost = BESIDE) -> None:
     """Free its pCPU and give back all of the quota drawn but 1 ms, as Linux does."""
+    if cfs_host.uneven:
+        advance_pcpu(sim, host, pcpus(sim)[vcpu.last_pcpu])
+    elif cfs_host.active == 1 or cfs_host.limited > 0:
+        # Who stays, and may run, has the least then as well as later.
+        advance_host(sim, host)
     cfs_host.active -= 1
     cfs_host.weight -= cfs_vcpus(sim)[vcpu.row].weight
     shared.block(sim, host, vcpu)
@@ -280,8 +308,39 @@ def virtual_of(entity: CfsVcpu, ran_ns: int) -> int:
     return ran_ns if entity.weight == NICE_0 else (ran_ns * NICE_0 + entity.residue) // entity.weight
 
 
-def advance(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> None:
-    """Bring the least virtual run time up to date; it never goes back."""
+def least_for(sim: Sim, host: Host, vcpu: Vcpu, cfs_host: CfsHost = BESIDE) -> int:
+    """Return the least virtual run time that a thread counts from."""
+    if not cfs_host.uneven:
+        return cfs_host.least_ns
+    least_ns = 0
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
+            least_ns = max(least_ns, cfs_pcpus(sim)[row].least_ns)
+    return least_ns
+
+
+def advance(sim: Sim, host: Host, vcpu: Vcpu, cfs_host: CfsHost = BESIDE) -> None:
+    """Bring the least virtual run time that a thread counts from up to date; it never goes back."""
+    if not cfs_host.uneven:
+        advance_host(sim, host)
+        return
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
+            advance_pcpu(sim, host, pcpus(sim)[row])
+
+
+def advance_pcpu(sim: Sim, host: Host, pcpu: Pcpu, cfs_pcpu: CfsPcpu = BESIDE) -> None:
+    """Bring that of a pCPU up to date, from what runs or waits for it."""
+    least_ns = least_of(sim, host, pcpu.row, _NOBODY_NS)
+    for row in waiting_list.rows(sim, queue_hosts(sim)[host.row].waiting):
+        if has_budget(sim, vcpus(sim)[row]) and scheduler.may_run(sim, vcpus(sim)[row], pcpu):
+            least_ns = min(least_ns, cfs_vcpus(sim)[row].virtual_ns)
+    if least_ns != _NOBODY_NS:
+        cfs_pcpu.least_ns = max(cfs_pcpu.least_ns, least_ns)
+
+
+def advance_host(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> None:
+    """Bring that of a host up to date, where it is one for all."""
     least_ns = least_of_running(sim, host, cfs_host)
     row = queue_hosts(sim)[host.row].waiting.first
     while row != 0 and least_ns > cfs_host.least_ns:
@@ -296,17 +355,23 @@ def least_of_running(sim: Sim, host: Host, cfs_host: CfsHost) -> int:
     """Return the least virtual run time of what runs, or any that does not move the host's."""
     least_ns = _NOBODY_NS
     for pcpu in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        running = queue_pcpus(sim)[pcpu].current
-        if running == 0:
-            continue
-        if not cfs_host.charges_late:
-            sync(sim, vcpus(sim)[running])
         # Too little to move the host's: nothing that follows could change that.
-        elif least_ns <= cfs_host.least_ns:
+        if cfs_host.charges_late and least_ns <= cfs_host.least_ns:
             break
-        if has_budget(sim, vcpus(sim)[running]):
-            least_ns = min(least_ns, virtual_now_ns(sim, vcpus(sim)[running]))
+        least_ns = least_of(sim, host, pcpu, least_ns)
     return least_ns
+
+
+def least_of(sim: Sim, host: Host, pcpu: int, least_ns: int, cfs_host: CfsHost = BESIDE) -> int:
+    """Return the virtual run time of what runs on a pCPU, if it is less and that may go on."""
+    running = queue_pcpus(sim)[pcpu].current
+    if running == 0:
+        return least_ns
+    if not cfs_host.charges_late:
+        sync(sim, vcpus(sim)[running])
+    if not has_budget(sim, vcpus(sim)[running]):
+        return least_ns
+    return min(least_ns, virtual_now_ns(sim, vcpus(sim)[running]))
 
 
 def plan_refill(sim: Sim, domain: int) -> None:
@@ -321,7 +386,7 @@ def on_refill(sim: Sim, domain: Domain, token: int) -> None:
     host = hosts(sim)[domain.host]
     # What has run is charged to the old period, and the least virtual run time is that of those who could run in it.
     sync_running(sim, host)
-    advance(sim, host)
+    advance(sim, host, vcpus(sim)[domain.first_vcpu])
     refill(sim, host, domain.row)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         if queue_vcpus(sim)[row].held:

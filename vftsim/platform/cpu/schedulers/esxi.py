@@ -8,7 +8,8 @@ Rules (vSphere Resource Management Guide; VMware, "The CPU Scheduler in vSphere 
 * The vCPU whose machine has consumed least relative to its entitlement runs next, for one quantum.
 
 As modelled: a machine's virtual time advances by CPU time / shares; the smallest runs first, and one
-that comes back from idling or from its limit starts level with the others (start-time fair queueing).
+that comes back from idling or from its limit starts level with the others (start-time fair queueing): with those that
+have run last on the pCPUs that it may use, the one furthest ahead of them.
 Machines that are behind their reservation go before all others: a reservation fills an account at its
 rate, up to one quantum's worth, and running empties it.  A limit is a quota for each period, an overrun
 is owed in the next one.  A waking vCPU takes an idle pCPU, else pre-empts the vCPU furthest ahead.
@@ -31,7 +32,7 @@ from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
-from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.shared_queue import (
     eligible,
     hold,
@@ -54,7 +55,7 @@ _TOO_LONG = Failure("a machine's CPU time divided by its shares has left the 64-
 
 
 class EsxiHost(Record):
-    """A host's parameters; ``floor`` is the virtual time of the last machine that ran for its shares.
+    """A host's parameters.
 
     ``lets_run``: every vCPU has a pCPU of its own and no limit, so that there is nothing to decide and no
     slice has to end.
@@ -62,8 +63,13 @@ class EsxiHost(Record):
 
     quantum_ns: int
     limit_period_ns: int
-    floor: int
     lets_run: bool
+
+
+class EsxiPcpu(Record):
+    """A pCPU; ``floor`` is the virtual time of the last machine that ran there for its shares, and never falls."""
+
+    floor: int
 
 
 class Machine(Record):
@@ -80,6 +86,7 @@ class Machine(Record):
 
 
 esxi_hosts = Table("esxi_hosts", EsxiHost, beside=hosts)
+esxi_pcpus = Table("esxi_pcpus", EsxiPcpu, beside=pcpus)
 machines = Table("machines", Machine, beside=domains)
 
 
@@ -201,7 +208,16 @@ def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     # Asked before this vCPU is queued, so that it does not count itself.
     if not is_active(sim, domains(sim)[vcpu.domain]):
         machine = machines(sim)[vcpu.domain]
-        machine.virtual_time = max(machine.virtual_time, esxi_hosts(sim)[host.row].floor - 1)
+        machine.virtual_time = max(machine.virtual_time, level_for(sim, host, vcpu) - 1)
+
+
+def level_for(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the level of the others on the pCPUs that a vCPU may use."""
+    level = 0
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if esxi_pcpus(sim)[row].floor > level and scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
+            level = esxi_pcpus(sim)[row].floor
+    return level
 
 
 def is_active(sim: Sim, domain: Domain) -> bool:
@@ -218,8 +234,8 @@ def raise_floor(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let the level rise to the one who runs for its shares."""
     rank, virtual_time = urgency_of(sim, host, vcpu)
     if rank == 1:
-        esxi_host = esxi_hosts(sim)[host.row]
-        esxi_host.floor = max(esxi_host.floor, virtual_time)
+        esxi_pcpu = esxi_pcpus(sim)[queue_vcpus(sim)[vcpu.row].current_on]
+        esxi_pcpu.floor = max(esxi_pcpu.floor, virtual_time)
 
 
 @esxi.implements(scheduler.charge)
@@ -278,7 +294,7 @@ def refill(sim: Sim, host: Host, domain: Domain, machine: Machine = BESIDE) -> N
     machine.quota_ns = min(machine.quota_ns + machine.whole_quota_ns, machine.whole_quota_ns)
     if not was_held or machine.quota_ns <= 0:
         return
-    machine.virtual_time = max(machine.virtual_time, esxi_hosts(sim)[host.row].floor)
+    machine.virtual_time = max(machine.virtual_time, level_for(sim, host, vcpus(sim)[domain.first_vcpu]))
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         if queue_vcpus(sim)[row].is_waiting:
             hold(sim, vcpus(sim)[row])
