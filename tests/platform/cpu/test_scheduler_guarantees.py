@@ -177,6 +177,29 @@ def test_zvm_counts_from_when_virtual_processors_meet(pcpus, affinity, parameter
         assert lab.percent(name) * 4000 == pytest.approx(100 * share * 3000, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("pcpus", "affinity", "parameters", "late", "until_ms", "had_ms"),
+    [
+        # Entitled to both processors it had one: its deadline is at 500 ms, and a slice of 5 ms sets it 5 ms later.
+        (2, [0], {}, "B", 1490, 490),
+        # Its deadline is at 10 s, for 5 ms in 50 ms; B's is at 1.05 s, and gets there after 180 of its slices.
+        (1, None, {"absolute_share": 10}, "B", 1880, 0),
+        # At 500 ms, and 7.5 ms later each slice; B and C, from 1 s, are set 7.5 ms later every other slice: 667 ms.
+        (2, None, {}, "BC", 1650, 650),
+    ],
+)
+def test_zvm_pays_back_what_is_owed_by_deadlines_if_it_does_not_count_anew(
+    pcpus, affinity, parameters, late, until_ms, had_ms
+):
+    lab = Lab(Zvm(counts_anew=False), pcpus)
+    for name in "A" + late:
+        lab.domain(name, affinity=affinity, **parameters)
+    lab.hog("A")
+    lab.hog(*late, at_ms=1000)
+    lab.run(until_ms)
+    assert lab.run_ns("A") == pytest.approx((1000 + had_ms) * MS, abs=5 * MS)
+
+
 def test_zvm_counts_from_where_those_are_that_get_more_than_their_shares():
     """Two processors, shares 100, 100 and 800, of which the last can use one: D of 100 comes later, for a third."""
     lab = Lab(Zvm(), 2)

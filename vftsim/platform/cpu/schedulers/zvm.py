@@ -16,7 +16,7 @@ processor, else it pre-empts the latest deadline if its own is earlier.  Where t
 may use get less than their shares (pinned to few processors) their deadlines are past, and where they get more, as one
 that cannot use all of its share leaves it to others, far ahead: the present is theirs then.  One that has its
 processor to itself is never behind.  Where no user with a relative share wants to run, the absolute ones divide all.
-These three are assumptions: all count anew from when they meet.
+These three are assumptions (:attr:`Zvm.counts_anew`): all count anew from when they meet.
 Left out: the eligible list with its transaction classes E0 to E3, interactive bias, limits (LIMITHARD,
 LIMITSOFT), processor-local dispatch vectors, polarization.
 """
@@ -33,6 +33,7 @@ from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, pcpus, vcpus
+from vftsim.platform.rows import fill_row
 from vftsim.spec.units import PeriodNs
 
 _WHOLE = 100_000
@@ -50,6 +51,7 @@ class ZvmHost(Record):
     """
 
     minor_slice_ns: int
+    counts_anew: bool
     absolute: int
     relative: int
     most_relative: int
@@ -87,6 +89,11 @@ class Zvm(SchedulerSpec):
         description="Time a virtual processor runs before its deadline is set anew (SET SRM DSPSLICE). "
         "Default 5 ms: z/VM's.",
     )
+    counts_anew: bool = Field(
+        True,
+        description="Those that meet count from then on, whatever more or less than their shares they have had: "
+        "an assumption. Off, deadlines say what is still owed.",
+    )
 
     def unread(self, domain: DomainScheduling) -> dict[str, str]:
         """Add what an absolute share replaces."""
@@ -95,8 +102,7 @@ class Zvm(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the minor time slice and the users' shares."""
-        zvm_host = engine.rows(zvm_hosts)[host]
-        zvm_host.minor_slice_ns = self.minor_slice
+        zvm_host = fill_row(engine, zvm_hosts, host, self)
         for row in domains_of(engine, host):
             user, held = engine.rows(zvm_users)[row], engine.rows(entitlements)[row]
             user.relative = held.relative_share
@@ -123,7 +129,7 @@ def join(sim: Sim, host: Host, vcpu: Vcpu, zvm_vcpu: ZvmVcpu = BESIDE) -> None:
     user.listed += 1
     if user.listed == 1:
         list_share(sim, host, user, 1)
-    begin_ns = present_ns(sim, host, vcpu)
+    begin_ns = present_ns(sim, host, vcpu) if zvm_hosts(sim)[host.row].counts_anew else sim.now_ns
     if zvm_vcpu.deadline_ns <= begin_ns:
         set_deadline(sim, host, zvm_vcpu, begin_ns + interval_ns(sim, host, user))
         zvm_vcpu.ran_ns = 0
@@ -189,6 +195,7 @@ def list_share(sim: Sim, host: Host, user: ZvmUser, sign: int, zvm_host: ZvmHost
 @zvm.implements(scheduler.charge)
 def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, zvm_vcpu: ZvmVcpu = BESIDE) -> None:
     """Set the deadline later for each minor time slice that has been used up."""
+    counts_anew = zvm_hosts(sim)[host.row].counts_anew
     slice_ns = zvm_hosts(sim)[host.row].minor_slice_ns
     zvm_vcpu.ran_ns += ran_ns
     while zvm_vcpu.ran_ns >= slice_ns:
@@ -198,7 +205,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, zvm_vcpu: ZvmVcpu = BE
         if zvm_vcpu.deadline_ns > LARGEST:
             fail(sim, _TOO_LATE)
         # One processor at most, whatever its share: nobody owes it the rest.
-        if zvm_vcpu.deadline_ns < sim.now_ns and shared.first_in_order(sim, host, pcpus(sim)[vcpu.last_pcpu]) == 0:
+        is_late = counts_anew and zvm_vcpu.deadline_ns < sim.now_ns
+        if is_late and shared.first_in_order(sim, host, pcpus(sim)[vcpu.last_pcpu]) == 0:
             zvm_vcpu.deadline_ns = sim.now_ns
 
 
@@ -212,7 +220,7 @@ def interval_ns(sim: Sim, host: Host, user: ZvmUser, zvm_host: ZvmHost = BESIDE)
     if user.absolute == 0:
         rest = _WHOLE - min(zvm_host.absolute, _ABSOLUTE_CEILING)
         return product_quotient(slices_ns, _WHOLE * zvm_host.relative, rest * user.relative * host.pcpus)
-    if zvm_host.relative == 0:
+    if zvm_host.relative == 0 and zvm_host.counts_anew:
         return product_quotient(slices_ns, zvm_host.absolute, user.absolute * host.pcpus)
     if zvm_host.absolute <= _ABSOLUTE_CEILING:
         return product_quotient(slices_ns, _WHOLE, user.absolute * host.pcpus)
