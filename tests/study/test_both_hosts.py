@@ -3,6 +3,7 @@
 import pytest
 from tiny import tiny
 
+from tests.composition.composed import checked
 from vftsim.composition.run import run_model
 from vftsim.study.runs.model import load_model
 
@@ -49,3 +50,25 @@ def test_a_log_costs_buffers_on_both_hosts(tmp_path):
     found = costs(run_under(tmp_path, "{kind: lockstep, log: {buffer: 1 MB}, secondary: {buffer: 2 MB}}"))
     assert (found.memory, found.backup_memory) == (1.0, GUEST_MB + 2.0)
     assert found.backup_disk_bytes == 0
+
+
+def played(protection, faults, duration):
+    job = {"kind": "cpu_bound", "duty": "100 %"}
+    guest = {"applications": {"job": job}, "protection": {**protection, "reprotection": None}}
+    spec = checked(
+        {"domains": {"sut": guest}, "faults": faults, "measure": {"warm_up": "0 s", "duration": f"{duration} ms"}}
+    )
+    return run_model(spec, 1, 0).whole.outcomes
+
+
+@pytest.mark.parametrize("fault", ["backup_crash", "primary_crash"])
+@pytest.mark.parametrize("kind", ["coarse_lockstep", "hypervisor_epoch"])
+def test_a_copy_that_is_gone_executes_no_more(kind, fault):
+    """It has had the guest's CPU time of a run that ends when the fault strikes, and of no instant after."""
+    protection = {"kind": kind, "state": {"receive_cost": "0 us"}}
+    crashed = played(protection, [{"kind": fault, "at": "100 ms"}], 3000)
+    undisturbed = played(protection, [], 100)
+    assert crashed["domains.sut"].cpu_ns > 10 * undisturbed["domains.sut"].cpu_ns > 0
+    assert crashed["domains.sut.protection"].backup_cpu_ns == pytest.approx(
+        undisturbed["domains.sut"].cpu_ns, abs=1_100_000
+    )

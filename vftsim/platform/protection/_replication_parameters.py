@@ -267,8 +267,13 @@ class ReplicationFields(ChannelFields):
         return self.memory_bytes / _MB
 
     def executed_ns(self, engine: Engine, guard: int) -> int:
-        """Return the CPU time of a second copy that does what the guest does; 0 where none does."""
-        return machine.used_ns(engine, guard) if self.backup_executes else 0
+        """Return the CPU time of second copies that have done what the guest did; 0 where none does."""
+        return self.followed_ns(engine, guard) if self.backup_executes else 0
+
+    def followed_ns(self, engine: Engine, guard: int) -> int:
+        """Return the CPU time that the guest has used while there was a backup."""
+        replication = engine.rows(replications)[guard]
+        return int(replication.follow_ns) + (machine.used_ns(engine, guard) if replication.follows else 0)
 
     def forget_extremes(self, engine: Engine, guard: int) -> None:
         output_buffer.forget_extremes(engine, guard)

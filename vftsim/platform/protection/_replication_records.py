@@ -2,6 +2,7 @@
 
 from vftsim.kernel import Fifo, Record, Sim, Table
 from vftsim.platform.protection.guard import Guard, guards, protection
+from vftsim.platform.protection.machine import run_ns
 
 UNPROTECTED, PROTECTED, BROKEN, FAILING_OVER, SPLIT = 1, 2, 3, 4, 5
 """Where a guard stands; ``BROKEN``: nothing gets through to or from the backup, and neither host has acted on it."""
@@ -24,6 +25,8 @@ class Replication(Record):
     timeout, at ``alarm_ns``, planned for ``look_ns``, which is not later; ``alone`` that of the primary's, at
     ``alone_ns``; ``live`` that of its going live.
     ``pending`` are packets that the backup sends when it goes live.
+    Backups have had ``follow_ns`` of the guest's CPU time to follow; while one ``follows``, less what it had used by
+    then.
     """
 
     state: int
@@ -52,6 +55,8 @@ class Replication(Record):
     live: int
     restored: int
     pending: Fifo
+    follows: bool
+    follow_ns: int
 
 
 replications = Table("replications", Replication, beside=guards)
@@ -60,6 +65,20 @@ replications = Table("replications", Replication, beside=guards)
 def can_take_over(replication: Replication) -> bool:
     """Tell whether there is a backup that takes over if the primary fails now."""
     return replication.state in (PROTECTED, BROKEN) and not replication.is_backup_dead and not replication.is_split
+
+
+def start_following(sim: Sim, guard: Guard, replication: Replication) -> None:
+    """Have a backup follow what the guest does from now on."""
+    stop_following(sim, guard, replication)
+    replication.follows = True
+    replication.follow_ns -= run_ns(sim, guard)
+
+
+def stop_following(sim: Sim, guard: Guard, replication: Replication) -> None:
+    """Have no backup follow the guest any more."""
+    if replication.follows:
+        replication.follows = False
+        replication.follow_ns += run_ns(sim, guard)
 
 
 @protection.slot

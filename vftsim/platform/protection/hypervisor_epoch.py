@@ -128,7 +128,7 @@ class HypervisorEpochFields(HeartbeatFields):
 
     def executed_ns(self, engine: Engine, guard: int) -> int:
         """Return the CPU time of the backup, which does what the primary does an epoch later."""
-        return machine.used_ns(engine, guard)
+        return self.followed_ns(engine, guard)
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         super().install(engine, guard, vm_link)

@@ -40,6 +40,8 @@ from vftsim.platform.protection._replication_records import (
     replicated,
     replications,
     start_cycle,
+    start_following,
+    stop_following,
     underivable,
 )
 from vftsim.platform.protection.account import count, note, note_at, word
@@ -78,6 +80,7 @@ def protect(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     replication.state = PROTECTED
     replication.is_backup_dead = False
     replication.is_split = False
+    start_following(sim, guard, replication)
     state_stream.begin(sim, guard)
     note(sim, guard, account.NOW_PROTECTED)
     watch(sim, guard, replication)
@@ -279,6 +282,7 @@ def crash_followed_primary(sim: Sim, guard: Guard, replication: Replication = BE
 
 def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Lose a primary that nobody takes over."""
+    stop_following(sim, guard, replication)
     replication.step = 0
     replication.alarm = 0
     abandon(sim, guard)
@@ -319,6 +323,7 @@ def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int
     """Plan the backup's going live, with what its disk has to apply done while it waits for the verdict."""
     # The state first: abandon() asks by it whether the backup issues what waits.
     replication.state = FAILING_OVER
+    stop_following(sim, guard, replication)
     replication.step = 0
     replication.alarm = 0
     replication.alone = 0
@@ -403,6 +408,7 @@ def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
     note(sim, guard, account.DECLARED)
     replication.live = at(sim, live_ns, EventKind.CONTROL, ENTITY, on_live, guard.row)
     replication.is_split = True
+    stop_following(sim, guard, replication)
     audit.live_beside(sim, guard.audit)
     if replication.state == PROTECTED:
         replication.state = BROKEN
@@ -417,6 +423,7 @@ def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
 def crash_backup(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Lose the backup; the primary continues alone when it notices."""
     note(sim, guard, account.BACKUP_CRASH)
+    stop_following(sim, guard, replication)
     # A dead backup waits for nothing, and does not come to live beside its primary.
     replication.alarm = 0
     if replication.is_split and replication.live != 0:
@@ -515,6 +522,7 @@ def on_alone(sim: Sim, guard: Guard, token: int, replication: Replication = BESI
         replication.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)
         return
     replication.step = 0
+    stop_following(sim, guard, replication)
     # The state first: outputs that leave below may make the guest send, and that is not held any more.
     replication.state = SPLIT if replication.is_split else UNPROTECTED
     note(sim, guard, account.ALONE)
