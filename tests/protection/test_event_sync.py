@@ -75,6 +75,36 @@ def test_disk_reads_are_events_too():
     assert plant.summary["states_taken"] == pytest.approx(S / (MS + pause_ns), abs=1)
 
 
+@pytest.mark.parametrize("guest_scheduler", ["round_robin", "o1", "cfs", "eevdf"])
+def test_a_single_process_goes_on_after_its_event(guest_scheduler):
+    """It sleeps once its output has stopped the guest, and its next request wakes it: a cycle adds up to 1 ns."""
+    memory = {"working_set": 0, "per_request": 0}
+    guest = {
+        "guest_scheduler": {"kind": guest_scheduler},
+        "interfaces": {"eth0": {"path": {"kind": "moderated", "moderation": "0 us"}}},
+        "applications": {"echo": {"kind": "service", "demand": "1 ms"}},
+        "protection": {"kind": "event_sync", "suspend": "500 us", "memory": memory, "channel": {"latency": "75 us"}},
+    }
+    clients = {"kind": "request_response", "to": "guest", "turn_around": "2 ms"}
+    found = run_model(
+        ModelSpec.model_validate(
+            {
+                "networks": {"lan": {"latency": "100 us"}},
+                "domains": {"guest": guest},
+                "workloads": {"clients": clients},
+                "measure": {"warm_up": "100 ms", "duration": "1 s"},
+            }
+        ),
+        1,
+        0,
+    ).whole.outcomes["workloads.clients"]
+    wire_ns, state_ns, acknowledgement_ns = 128 * 8, 65536 * 8, 64 * 8
+    pause_ns = 500 * US + state_ns + 2 * 75 * US + acknowledgement_ns
+    latency_ns = 2 * (100 * US + wire_ns) + MS + pause_ns
+    assert (found.latency.min, found.latency.max) == (latency_ns, latency_ns)
+    assert found.answers == pytest.approx(S / (latency_ns + 2 * MS), abs=1)
+
+
 @pytest.mark.parametrize("engine_type", ENGINES)
 def test_no_disk_is_read_during_a_pause(engine_type):
     """Reads are spaced in running time: what a pause of 300 ms takes from it holds no read."""

@@ -111,6 +111,11 @@ def job_done(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
 
 
 @guest_scheduler.slot
+def let_sleep(sim: Sim, domain: Domain) -> None:
+    """Let go what had no more work when the domain was frozen, before it goes on."""
+
+
+@guest_scheduler.slot
 def jobs_waiting(sim: Sim, domain: Domain) -> int:
     """Return how many vCPUs without work the waiting jobs can keep busy."""
     return domain.jobs.length + domain.background.length

@@ -317,6 +317,15 @@ def give_way(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
             interrupt(sim, vcpu)
 
 
+def let_sleep(sim: Sim, domain: Domain) -> None:
+    """Let processes sleep that were on a vCPU with nothing to do: what they last did has frozen the domain."""
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        process_vcpu = process_vcpus(sim)[row]
+        process_vcpu.has_finished = False
+        if process_vcpu.process != 0 and processes(sim)[process_vcpu.process].jobs.length == 0:
+            look_at_current(sim, domain, process_vcpu)
+
+
 def jobs_waiting(sim: Sim, domain: Domain) -> int:
     """Count processes that wait, and those that have something to do on a vCPU that does nothing."""
     count = process_domains(sim)[domain.row].ready
@@ -358,6 +367,7 @@ def share_processes(kind: Kind) -> Kind:
         (slots.charge_job, charge_job),
         (slots.run_over, run_over),
         (slots.job_done, job_done),
+        (slots.let_sleep, let_sleep),
         (slots.jobs_waiting, jobs_waiting),
         (slots.forget_jobs, forget_jobs),
         (make_room, give_way),
