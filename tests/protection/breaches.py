@@ -250,7 +250,7 @@ PLANTED = {
     "Kemari keeps copies": Breach("event_sync", replaced(guard.discard_all, nothing), CRASH, late_ns=2_000_000),
     "epochs unlogged": Breach("hypervisor_epoch", replaced(hypervisor_epoch.forward, unlogged)),
     "epochs by departure": Breach("hypervisor_epoch", replaced(hypervisor_epoch.write, by_departure)),
-    "epochs keep copies": Breach("hypervisor_epoch", replaced(guard.discard_all, nothing), CRASH),
+    "epochs keep copies": Breach("hypervisor_epoch", replaced(guard.discard_all_but, nothing), CRASH),
     "lockstep at writing": Breach("lockstep", replaced(log_writer.buffered_ns, at_writing)),
     "lockstep sends one byte again": Breach("lockstep", replaced(log_writer.resend, one_byte), LOSS),
     "lockstep, an entry that left at the crash": Breach(

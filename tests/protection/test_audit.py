@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from vftsim.cli.main import main
+from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import RunFailure
 from vftsim.platform.protection.audit import VARIABLE
@@ -74,6 +75,27 @@ def test_it_is_silent_when_a_host_fails_and_then_nothing_is_promised(kind: str, 
     found = play(**fields(kind, faults=[{"kind": last, "at": "50 ms"}], until_ns=4 * S)).run
     assert 20 <= found.audit.judged < len(found.seen)
     assert found.audit.breaches == 0
+
+
+@pytest.mark.parametrize("crash_ms", [91, 97, 103])
+@pytest.mark.parametrize("kind", ["event_sync", "original epochs", "revised epochs", "coarse_lockstep"])
+def test_it_is_silent_where_outputs_wait_for_a_slow_line(kind: str, crash_ms: int) -> None:
+    """None overtakes those that wait, and a backup does not lose what it has to issue; answers of 8 ms each."""
+    guest = {
+        "interfaces": {"eth0": {"path": {"kind": "moderated", "moderation": "0 us"}}},
+        "applications": {"pages": {"kind": "service", "demand": "300 us", "answer_size": "20 kB"}},
+        "protection": {**KINDS[kind], "channel": {"rate": "1 Gbit/s"}},
+    }
+    data = {
+        "networks": {"lan": {"rate": "20 Mbit/s", "queue": "64 KiB"}},
+        "domains": {"guest": guest},
+        "workloads": {"clients": {"kind": "open_requests", "to": "guest", "rate": "150 /s"}},
+        "faults": [{"kind": "primary_crash", "at": f"{crash_ms} ms"}],
+        "measure": {"warm_up": "0 s", "duration": "1200 ms"},
+    }
+    found = run_model(ModelSpec.model_validate(data), 1, 0, engine="simpy").whole.outcomes["domains.guest.protection"]
+    assert found.judged > 5
+    assert found.breaches == 0
 
 
 @pytest.mark.parametrize("what", [what for what, breach in PLANTED.items() if not breach.faults])

@@ -51,6 +51,7 @@ from vftsim.platform.protection.replication import (
     is_protecting,
     issue_held,
     lose_channel,
+    lose_line,
     send_unheld,
     transmit,
 )
@@ -327,5 +328,6 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
 def hand_over(sim: Sim, guard: Guard) -> None:
     """Let the secondary issue what waited for the comparison: it produces it too."""
     if replications(sim)[guard.row].state == FAILING_OVER:
+        lose_line(sim, guard)
         issue_held(sim, guard, output_buffers(sim)[guard.row].fresh)
     output_buffer.lose(sim, guard)

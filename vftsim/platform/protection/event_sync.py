@@ -39,6 +39,7 @@ from vftsim.platform.protection.replication import (
     is_protecting,
     issue_again,
     issue_held,
+    lose_line,
     rolled_back,
     send_unheld,
     stop_at_cut,
@@ -216,6 +217,7 @@ def hand_over(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     """Let the backup issue the event of the last synchronization, whether it left or not; lose the rest."""
     sync.read = 0
     if replications(sim)[guard.row].state == FAILING_OVER:
+        lose_line(sim, guard)
         if state_streams(sim)[guard.row].is_open:
             issue_held(sim, guard, output_buffers(sim)[guard.row].sealed)
         else:

@@ -205,7 +205,12 @@ def release_all(sim: Sim, waiting: Fifo) -> None:
 
 def discard_all(sim: Sim, unsent: Fifo) -> None:
     """Drop a list of packets that nobody will send."""
-    while unsent.length > 0:
+    discard_all_but(sim, unsent, 0)
+
+
+def discard_all_but(sim: Sim, unsent: Fifo, most: int) -> None:
+    """Drop packets that nobody will send from a list, all but so many that came last."""
+    while unsent.length > most:
         discard(sim, packet_list.pop(sim, unsent))
 
 

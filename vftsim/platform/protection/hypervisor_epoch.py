@@ -55,6 +55,7 @@ from vftsim.platform.protection.guard import (
     LOST,
     Guard,
     discard_all,
+    discard_all_but,
     guards,
     hold_output,
     must_wait,
@@ -75,6 +76,7 @@ from vftsim.platform.protection.replication import (
     is_protecting,
     issue_again,
     issue_held,
+    joins_line,
     lose_channel,
     send_unheld,
 )
@@ -231,7 +233,7 @@ def on_boundary(sim: Sim, guard: Guard, token: int, epoch: Epoch = BESIDE) -> No
     if not write(sim, guard, epoch, epoch.message_bytes):
         return
     # After the message: the backup that has it need not repeat what left before.
-    discard_all(sim, epoch.copies)
+    discard_all_but(sim, epoch.copies, output_buffers(sim)[guard.row].leaving.length)
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
     replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.boundary_ns, on_boundary_done)
@@ -352,8 +354,9 @@ def release_or_hold(sim: Sim, guard: Guard, packet: int, state: Replication = BE
     elif may_act(sim, guard):
         # Copied before it leaves: a backup that takes over repeats the operations of its last epoch.
         packet_list.push(sim, epoch.copies, copy(sim, packet))
-        output_buffer.count_unheld(sim, guard)
-        release(sim, packet)
+        if not joins_line(sim, guard, packet):
+            output_buffer.count_unheld(sim, guard)
+            release(sim, packet)
     else:
         output_buffer.hold(sim, guard, packet)
         stop_for_output(sim, guard, epoch)

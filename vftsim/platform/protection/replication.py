@@ -13,7 +13,7 @@ Left out: what the second of two live copies does; a crash of both hosts; the me
 """
 
 from vftsim.kernel import BESIDE, EventKind, Fifo, Sim, at, event
-from vftsim.platform.io.packet import packet_list
+from vftsim.platform.io.packet import packet_list, packets
 from vftsim.platform.protection import (
     account,
     audit,
@@ -49,6 +49,7 @@ from vftsim.platform.protection.channel import change, channels, left_by_ns, los
 from vftsim.platform.protection.detection import last_heard_ns
 from vftsim.platform.protection.guard import LOST, Guard, note_input, protection, release, release_all
 from vftsim.platform.protection.memory import memories
+from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.state_stream import StateStream, state_streams
 from vftsim.platform.protection.storage import lock_from_ns, locked_ns
 
@@ -111,7 +112,17 @@ def send_unheld(sim: Sim, guard: Guard, packet: int, replication: Replication = 
         return
     if replication.state == SPLIT:
         count(sim, guard, account.WHILE_SPLIT, 1)
-    release(sim, packet)
+    if not joins_line(sim, guard, packet):
+        release(sim, packet)
+
+
+def joins_line(sim: Sim, guard: Guard, packet: int) -> bool:
+    """Let an output that need not wait leave behind those that wait for their line; False if there are none."""
+    if output_buffers(sim)[guard.row].leaving.length == 0:
+        return False
+    output_buffer.hold(sim, guard, packet)
+    output_buffer.release_everything(sim, guard)
+    return True
 
 
 def stop_at_cut(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
@@ -344,6 +355,15 @@ def issue_again(sim: Sim, guard: Guard, copies: Fifo) -> None:
     count(sim, guard, account.ISSUED_AGAIN, copies.length)
     while copies.length > 0:
         packet_list.push(sim, replications(sim)[guard.row].pending, packet_list.pop(sim, copies))
+
+
+def lose_line(sim: Sim, guard: Guard) -> None:
+    """Take what waits for its line at a primary that is gone for lost on its way.
+
+    The guest that the backup goes on with has sent it.
+    """
+    for row in output_buffer.held_list.rows(sim, output_buffers(sim)[guard.row].leaving):
+        audit.lose_output(guard.audit, packets(sim)[output_buffer.held_outputs(sim)[row].packet].issue, False)
 
 
 def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
