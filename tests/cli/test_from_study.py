@@ -104,3 +104,19 @@ def test_the_help_has_the_order_of_the_docstring_and_own_options_in_their_places
 def test_a_function_shows_its_answer_and_no_plan():
     assert inspect.signature(vftsim.sensitivity).return_annotation == "Sensitivity"
     assert vftsim.sensitivity.__annotations__["return"] == "Sensitivity"
+
+
+def test_what_a_command_asks_of_a_study_its_function_can_be_asked():
+    """Beside its study a command has options for what is written and shown, and for shares of a study."""
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    from vftsim.cli import commands
+
+    beside = {"call", "common", "output", "plot", "curve", "as_json", "dry_run", "gen_config", "shard"}
+    found = set()
+    for each in iter_modules(commands.__path__):
+        command = getattr(import_module(f"{commands.__name__}.{each.name}"), each.name)
+        if hasattr(command, "__wrapped__"):
+            found |= set(inspect.signature(command.__wrapped__).parameters)
+    assert found == beside

@@ -116,6 +116,17 @@ def test_every_command_has_a_function_of_its_name():
     assert names - of_files <= set(vftsim.__all__)
 
 
+def test_functions_have_the_options_of_their_commands():
+    with pytest.raises(UsageError, match="--budget: 5 runs decide nothing"):
+        vftsim.capacity("xen-media", budget=5)
+    with pytest.raises(UsageError, match="--window: goes with --after-stop"):
+        vftsim.capacity("lab-native", window_s=5.0)
+    with pytest.raises(UsageError, match="--coverage: from 2 to 1000 laboratories, got 1"):
+        vftsim.calibrate("sip-lab/native", coverage=1)
+    with pytest.raises(UsageError, match="--mtbf: above 0"):
+        vftsim.decide("job-database", "none", mtbf_s=0.0)
+
+
 def test_a_record_is_judged_as_by_its_command(capsys):
     from vftsim.cli.main import main
 

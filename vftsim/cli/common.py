@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cached_property
@@ -82,13 +82,13 @@ class Work:
         with self.limited(), make_progress(label, self.quiet) as progress:
             yield progress
 
-    def conduct(self, plan: Plan[Any], **more: Any) -> Any:
-        """Return the answer of a study, of which ``more`` is asked than its function can be; say what is remarkable."""
+    def conduct(self, plan: Plan[Any], shard: Shard | None = None) -> Any:
+        """Return the answer of a study, or of a share of its runs; say what is remarkable."""
         from vftsim.composition.without_effect import remarks
 
         options.say_remarks(remark for model in plan.models for remark in remarks(model.spec))
-        with self.taking(lambda: plan.needs(**more), plan.label) as progress:
-            result, notes = plan.answer(progress, **more)
+        with self.taking(plan.needs, plan.label) as progress:
+            result, notes = plan.answer(progress, shard)
         options.say_remarks(notes)
         return result
 
@@ -133,18 +133,13 @@ class Study(Work):
         if self.as_json and self.as_csv:
             raise UsageError("--json and --csv: choose one")
 
-    def check_force(self, *others: object) -> None:
-        """Refuse to force nothing: neither a directory nor a page, nor any of the files that a command writes."""
-        if self.force and not any((self.output, self.report, *others)):
+    def conduct(self, plan: Plan[Any], shard: Shard | None = None, *, others: Sequence[object] = ()) -> Any:
+        """Return the answer of a study; refuse to force nothing: no directory, no page, no other file."""
+        if self.force and not plan.files and not any((self.output, self.report, *others)):
             raise UsageError("--force is about what a directory holds: name it with -o DIR")
-
-    def conduct(self, plan: Plan[Any], *others: object, **more: Any) -> Any:
-        """Return the answer of a study; ``others`` are files that the command writes."""
-        if not plan.files:
-            self.check_force(*others)
         self.folder = plan.folder
         options.check_report(self.report, self.force, plan.folder)
-        return super().conduct(plan, **more)
+        return super().conduct(plan, shard)
 
     @contextmanager
     def taking(self, needs: Callable[[], Needs], label: str) -> Iterator[Progress]:

@@ -58,7 +58,7 @@ def study(
         "study",
         f"study {spec.name}",
         experiment.points.some_models,
-        lambda **_: experiment.takes(),
+        experiment.takes,
         partial(run_experiment, experiment),
         experiment.files,
         about=(spec, experiment),

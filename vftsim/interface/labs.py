@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 @conducted
 def calibrate(
-    name_or_path: str | Path, jobs: int | None = 1, *, keep: str | Path | None = None, progress: bool = False
+    name_or_path: str | Path,
+    jobs: int | None = 1,
+    *,
+    at: str | Path | None = None,
+    profile: bool = False,
+    coverage: int = 0,
+    keep: str | Path | None = None,
+    progress: bool = False,
 ) -> Plan[Calibrated]:
     """Fit the free parameters of a model to measured data, as a calibration file describes it.
 
@@ -29,11 +36,18 @@ def calibrate(
     ----------
     name_or_path : CALIBRATION
         A shipped calibration (sip-lab/virtual) or a file.
+    at : --at FIT
+        Stay at the values of an earlier fit (sip-lab/ft, or a file); no search.
+    profile : --profile
+        Hold each parameter at places over its box, the others free.
+    coverage : --coverage N
+        Refit N simulated laboratories, and count how often intervals hold the truth.
     """
     from vftsim.calibrate.run import run_calibration
 
-    name = str(name_or_path)
-    return Plan("calibration", f"calibrate {name}", [], None, partial(run_calibration, name))
+    name, stays_at = str(name_or_path), None if at is None else str(at)
+    study = partial(run_calibration, name, at=stays_at, profile=profile, laboratories=coverage)
+    return Plan("calibration", f"calibrate {name}", [], None, study)
 
 
 @conducted
@@ -134,6 +148,7 @@ def validate(
     replications: int | None = None,
     jobs: int | None = 1,
     *,
+    overrides: Sequence[str] = (),
     keep: str | Path | None = None,
     progress: bool = False,
 ) -> Plan[Validated]:
@@ -147,9 +162,11 @@ def validate(
         Only this environment; repeatable.
     replications : --replications, -n >=2
         Replications of each ramp instead of the file's.
+    overrides : Model: --set KEY=VALUE
+        Change a value of the model, e.g. --set 'hosts.host.switch_cost=4 us'; repeatable.
     """
     from vftsim.calibrate.validate import run_validation
 
     name = str(name_or_path)
-    study = partial(run_validation, name, environments, replications)
+    study = partial(run_validation, name, environments, replications, settings=overrides)
     return Plan("validation", f"validate {name}", [], None, study)

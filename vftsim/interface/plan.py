@@ -15,7 +15,7 @@ from vftsim.interface.arguments import refuse_others
 
 if TYPE_CHECKING:
     from vftsim.study.runs.estimate import Needs
-    from vftsim.study.runs.execution import Shard
+    from vftsim.study.runs.execution import Execution, Shard
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.progress import Progress
 
@@ -33,10 +33,10 @@ class Plan(Generic[Answered]):
     """What its progress is called."""
     models: Sequence[Model]
     """Those that it studies."""
-    takes: Callable[..., Needs] | None
+    takes: Callable[[], Needs] | None
     """Estimates how much time and memory."""
-    study: Callable[..., Answered]
-    """Makes the answer, of an execution.  It and ``takes`` take by name what only the command line can ask for."""
+    study: Callable[[Execution], Answered]
+    """Makes the answer."""
     files: str = ""
     """What the directory holds then, where people are told so."""
     needs_store: bool = False
@@ -59,11 +59,11 @@ class Plan(Generic[Answered]):
     def folder(self) -> Path | None:
         return None if self.directory is None else Path(self.directory)
 
-    def needs(self, **more: Any) -> Needs:
+    def needs(self) -> Needs:
         assert self.takes is not None
-        return self.takes(**more)
+        return self.takes()
 
-    def answer(self, show: Progress, shard: Shard | None = None, **more: Any) -> tuple[Answered, Sequence[str]]:
+    def answer(self, show: Progress, shard: Shard | None = None) -> tuple[Answered, Sequence[str]]:
         """Return the answer, of a share of the runs if one is named, and remarks on it and on the directory."""
         from vftsim.study.runs.execution import WHOLE, Execution
         from vftsim.study.store.resumable import resumable_store, write_answer
@@ -75,11 +75,11 @@ class Plan(Generic[Answered]):
             if folder is None and self.needs_store:
                 folder = Path(opened.enter_context(TemporaryDirectory())) / self.command
             if folder is None:
-                result: Any = self.study(execution, **more)
+                result: Any = self.study(execution)
                 return result, getattr(result, "remarks", ())
             opening = Opening.REPLACE if self.force else Opening.CONTINUE if self.goes_on else Opening.NEW
             store = opened.enter_context(resumable_store(folder, self.command, opening))
-            result = self.study(replace(execution, store=store), **more)
+            result = self.study(replace(execution, store=store))
             return result, write_answer(store, result)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +70,7 @@ def run(
         "run",
         f"run {chosen.name}",
         [chosen],
-        lambda **_: total([chosen.spec], count if rule is None else rule.budget),
+        lambda: total([chosen.spec], count if rule is None else rule.budget),
         partial(run_study, chosen, count, rule=rule),
         "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite",
         goes_on=resume,
@@ -89,10 +88,14 @@ def capacity(
     quick: bool = False,
     at_least_s: float | None = None,
     after_stop_s: float | None = None,
+    window_s: float | None = None,
     ihs_limit_percent: float | None = None,
     loss_limit_percent: float | None = None,
     headroom_percent: float | None = None,
     labs: str | Path | None = None,
+    probability: float | None = None,
+    resolution: float | None = None,
+    budget: int | None = None,
     vary: str | None = None,
     objectives: Sequence[str] = (),
     prices: bool = False,
@@ -115,11 +118,19 @@ def capacity(
         With --quick: measure a run of a search at least this long, as what the answer stands beside needs.
     after_stop_s : --after-stop TIME
         Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s.
+    window_s : --window TIME
+        Time to recover after the stop (default 60 s).
     headroom_percent : --headroom PERCENT
         Ramp: share of the load that fills the CPU to leave free (default: as much as the most fragile measured system
         needed).
     labs : --labs FILE
         Ramp: systems of your own whose ramps were measured, beside the shipped ones.
+    probability : --probability
+        Search: share of runs that must stay within the limit (default 0.9).
+    resolution : --resolution LOAD
+        Search: difference of loads (SAPS or streams) that does not matter.
+    budget : --budget
+        Search: most runs, of each with --after-stop (default 800, of a media host 300, with --quick 160).
     vary : --vary KEY
         Find the largest value of this key of the model that does, e.g. workloads.web.rate, or the smallest where larger
         ones make it easier, e.g. domains.server.vcpus; by default the load that its workload declares.
@@ -147,6 +158,10 @@ def capacity(
         ihs_limit_percent=ihs_limit_percent,
         loss_limit_percent=loss_limit_percent,
         after_stop_ns=to_ns_if_given(after_stop_s, "--after-stop"),
+        window_ns=to_ns_if_given(window_s, "--window"),
+        probability=probability,
+        resolution=resolution,
+        budget=budget,
         vary=vary,
         objectives=tuple(objectives),
         prices=prices,
@@ -157,8 +172,8 @@ def capacity(
         "capacity",
         f"capacity of {chosen.name}",
         [chosen],
-        lambda **more: capacity_takes(chosen, replace(request, **more)),
-        lambda execution, **more: find_capacity(chosen, replace(request, **more), execution),
+        partial(capacity_takes, chosen, request),
+        partial(find_capacity, chosen, request),
     )
 
 
@@ -207,6 +222,8 @@ def decide(
     jobs: int | None = 1,
     *,
     domain: str | None = None,
+    mtbf_s: float = 31_536_000.0,
+    restart_s: float = 77.0,
     prices: bool = True,
     crossovers: Sequence[str] = (),
     quick: bool = False,
@@ -225,6 +242,10 @@ def decide(
     objectives : --objective 'FIGURE <= NUMBER'
         What a mechanism has to achieve (repeat for several), e.g. 'web.response.p95 <= 100 ms' or 'outage <= 3 s'. With
         --protection.
+    mtbf_s : --mtbf TIME
+        Mean time between failures of a host (default 365 d). With --protection.
+    restart_s : --restart TIME
+        Time in which somebody brings back what does not come back by itself (default 77 s). With --protection.
     prices : --prices/--no-prices
         Play prices of mechanisms at both ends of their ranges, for bands. With --protection.
     crossovers : --crossovers SETTING[=VALUE,VALUE]
@@ -241,15 +262,14 @@ def decide(
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
     if quick:
         chosen = chosen.quick(first_look_ns(fitting(chosen, kinds)[0].values()))
-    request = DecisionRequest(
-        tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers)
-    )
+    asked = tuple(read_objective(text) for text in objectives)
+    request = DecisionRequest(asked, mtbf_s, restart_s, prices, tuple(crossovers))
     return Plan(
         "compare",
         "compare",
         [chosen],
-        lambda **more: design.decision_takes(fitting(chosen, kinds)[0], replications, replace(request, **more)),
-        lambda execution, **more: design.decide(chosen, kinds, replications, replace(request, **more), execution),
+        lambda: design.decision_takes(fitting(chosen, kinds)[0], replications, request),
+        partial(design.decide, chosen, kinds, replications, request),
     )
 
 
@@ -297,7 +317,7 @@ def sweep(
         "sweep",
         f"sweep of {points.bases[0].name}",
         points.some_models,
-        lambda **_: experiment.takes(),
+        experiment.takes,
         study,
         experiment.files,
         needs_store=True,

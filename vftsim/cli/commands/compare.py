@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
@@ -17,15 +16,17 @@ from vftsim.interface import studies
 if TYPE_CHECKING:
     from vftsim.study.runs.model import Model
 
+_OF_MECHANISMS = {
+    "domain": "--domain",
+    "objectives": "--objective",
+    "mtbf_s": "--mtbf",
+    "restart_s": "--restart",
+    "crossovers": "--crossovers",
+}
 
-@made_from(
-    studies.compare,
-    ScaledStudy,
-    beside=[studies.decide],
-    before={"figures": "replications", "mtbf": "prices", "restart": "prices"},
-    prices=True,
-)
-def compare(call: StudyCall, mtbf: str | None = None, restart: str | None = None, *, common: ScaledStudy) -> None:
+
+@made_from(studies.compare, ScaledStudy, beside=[studies.decide], before={"figures": "replications"}, prices=True)
+def compare(call: StudyCall, *, common: ScaledStudy) -> None:
     """Compare systems in any figures under common random numbers, with intervals of the differences.
 
     Of models with a SIP benchmark the capacities are compared if no figure is asked for. With --protection: one model
@@ -33,34 +34,20 @@ def compare(call: StudyCall, mtbf: str | None = None, restart: str | None = None
     is asked, and the cheapest.
 
     --set applies to every model.
-
-    Parameters
-    ----------
-    mtbf : --mtbf TIME
-        Mean time between failures of a host (default 365 d). With --protection.
-    restart : --restart TIME
-        Time in which somebody brings back what does not come back by itself (default 77 s). With --protection.
     """
     given = call.arguments
     models = [_variant(name, common) for name in given["models"]]
     if "protection" in given:
         if given.get("figures"):
             raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
-        times = _times(mtbf, restart)
         if len(models) != 1:
             raise UsageError("--protection compares mechanisms on one model; name one")
-        result = common.conduct(call.plan(studies.decide, model=models[0]), **times)
+        plan = call.plan(studies.decide, model=models[0])
     else:
-        of_mechanisms = {
-            "--domain": given.get("domain"),
-            "--objective": given.get("objectives"),
-            "--mtbf": mtbf,
-            "--restart": restart,
-            "--crossovers": given.get("crossovers"),
-        }
-        if named := next((option for option, value in of_mechanisms.items() if value), None):
+        if named := next((option for name, option in _OF_MECHANISMS.items() if given.get(name)), None):
             raise UsageError(f"{named} is about mechanisms: name them with --protection")
-        result = common.conduct(call.plan(models=models))
+        plan = call.plan(models=models)
+    result = common.conduct(plan)
     common.show(result)
     if result.interrupted:
         if "protection" in given:
@@ -80,12 +67,3 @@ def _variant(named: str, common: ScaledStudy) -> Model:
     if not changes:
         name, *changes = named.split("+")
     return replace(common.loaded(name, *changes), label=named)
-
-
-def _times(mtbf: str | None, restart: str | None) -> dict[str, float]:
-    """Return what is asked of years, in seconds."""
-    return {
-        name: options.parse_seconds(option, text)
-        for name, option, text in (("mtbf_s", "--mtbf", mtbf), ("restart_s", "--restart", restart))
-        if text is not None
-    }

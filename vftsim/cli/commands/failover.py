@@ -20,7 +20,7 @@ def failover(call: StudyCall, plot: Path | None = None, *, common: ModelStudy) -
 
     if plot is not None:
         check_target(plot, common.force, ".png", common.output)
-    result = common.conduct(call.plan(), plot)
+    result = common.conduct(call.plan(), others=[plot])
     if plot is not None:
         from vftsim.report.charts import figure_of
         from vftsim.study.designs.failover import failover_charts

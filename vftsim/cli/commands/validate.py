@@ -1,8 +1,10 @@
 """``vftsim validate``: models against measured data, with the accuracy that was declared."""
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -46,16 +48,16 @@ class Validating(Work):
                 raise UsageError(f"'{self.rows}' must end in .html (a page) or .md (every row)")
 
 
-def _typed(call: StudyCall, settings: list[str]) -> str:
+def _typed(arguments: Mapping[str, Any]) -> str:
     """Return what was asked, as it is typed behind the command."""
-    arguments = call.arguments
     options = [f"-e {shlex.quote(name)}" for name in arguments.get("environments") or ()]
     options += [f"-n {arguments['replications']}"] if arguments.get("replications") else []
-    return " ".join([arguments["name_or_path"], *options, *(f"--set {shlex.quote(text)}" for text in settings)])
+    settings = (f"--set {shlex.quote(text)}" for text in arguments.get("overrides", ()))
+    return " ".join([arguments["name_or_path"], *options, *settings])
 
 
-@made_from(labs.validate, Validating, before={"set_": "keep"})
-def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validating) -> None:
+@made_from(labs.validate, Validating)
+def validate(call: StudyCall, *, common: Validating) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
@@ -63,12 +65,11 @@ def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validati
     from vftsim.study.store.files import write_file
 
     rows = common.rows
-    settings = set_ or []
-    validated = common.conduct(call.plan(), settings=settings)
+    validated = common.conduct(call.plan())
     for warning in validated.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
-        text = page(validated, _typed(call, settings))
+        text = page(validated, _typed(call.arguments))
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:

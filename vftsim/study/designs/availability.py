@@ -172,8 +172,7 @@ def availability_study(
     average; ``restart_s`` is the length of an outage that no mechanism shortens.  Refuses a time that makes no sense,
     kinds none of which fits, and runs that end before one of them has taken over.
     """
-    if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
-        raise UsageError("--mtbf: above 0, and --restart: 0 or above")
+    check_times(mtbf_s, restart_s)
     chosen, refused = fitting(model, kinds)
     crashes = replace(crashes, of_backup=True)
     studies = failover.crashes_of_each([*chosen.values()], crashes, execution)
@@ -183,6 +182,12 @@ def availability_study(
     ]
     manifest = execution.manifest([model], "availability", crashes.count)
     return AvailabilityStudy(model, mtbf_s, restart_s, tuple(years), refused, manifest)
+
+
+def check_times(mtbf_s: float, restart_s: float) -> None:
+    """Refuse times between failures, and of a restart, that make no sense."""
+    if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
+        raise UsageError("--mtbf: above 0, and --restart: 0 or above")
 
 
 def year_takes(model: Model, kinds: Sequence[str], crashes: failover.Crashes) -> Needs:

@@ -21,6 +21,7 @@ from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.availability import check_times
 from vftsim.study.designs.axes import shared_knobs
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,
@@ -254,6 +255,7 @@ def decide(
 
     Refuses a model that no mechanism fits, or that has no figure or setting that was asked for.
     """
+    check_times(request.mtbf_s, request.restart_s)
     models, refused = fitting(model, kinds)
     name, specs = protected_domain(model), [each.spec for each in models.values()]
     request = replace(request, objectives=in_units(request.objectives, specs, undeclared_units()))
