@@ -6,9 +6,9 @@ import pytest
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
+from vftsim.files import to_json
 from vftsim.platform.cpu.records import hosts, vcpus
 from vftsim.platform.io.nic import nics
-from vftsim.study.store.files import to_json
 from vftsim.workloads.flow import FlowResult
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams

@@ -17,6 +17,7 @@ from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.validated import _measured_charts
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
+from vftsim.files import to_json
 from vftsim.labs.ramps import shipped_observations
 from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
 from vftsim.report.charts import ChartWarning, figure_of, svg_of
@@ -24,7 +25,6 @@ from vftsim.report.html import fragment, page
 from vftsim.study.blocks.origin import beside
 from vftsim.study.blocks.printed import page_of
 from vftsim.study.runs.results import write_figure
-from vftsim.study.store.files import to_json
 
 pytestmark = pytest.mark.thorough
 

@@ -9,13 +9,13 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
+from vftsim.files import to_json
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, availability_study, restart_unavailability, shares_of_pair
 from vftsim.study.designs.failover import Crashes, crashes_of_each
 from vftsim.study.designs.simulated_years import simulated_years
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.store.files import to_json
 
 pytestmark = pytest.mark.thorough
 

@@ -10,11 +10,11 @@ import pytest
 import vftsim
 from tests.report.conftest import SERVER
 from vftsim.errors import UsageError
+from vftsim.files import write_file
 from vftsim.interface.plan import plan_of
 from vftsim.stats import t_interval
 from vftsim.study.designs import failover
 from vftsim.study.figures.frames import as_dataset, csv_text, estimate_columns, frame, with_numbers
-from vftsim.study.store.files import write_file
 from vftsim.tracing.trace import usual_window_ns
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]

@@ -16,11 +16,11 @@ import pytest
 from tests.study.grids import make_grid, run_study, run_sweep
 from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
+from vftsim.files import to_json, write_file
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store import manifest as manifest_module
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.files import to_json, write_file
 from vftsim.study.store.lock import DirectoryLock, Holder
 from vftsim.study.store.opened import read_answer, stored
 from vftsim.study.store.store import Opening, Store
@@ -384,10 +384,14 @@ def test_sweep_force_replaces_at_the_end_alone(tmp_path):
 def test_the_source_of_vftsim_is_that_of_all_its_rooms(monkeypatch):
     """Runs are kept under it: an edit anywhere in the package makes others of them."""
     asked = []
-    monkeypatch.setattr(
-        manifest_module, "source_of", lambda package, *rooms: asked.append((package, rooms)) or "0" * 64
-    )
+
+    def noted(package, *rooms, begin):
+        asked.append((package, rooms, begin))
+        return "0" * 64
+
+    monkeypatch.setattr(manifest_module, "source_of", noted)
     manifest_module._source.__wrapped__()
-    ((package, rooms),) = asked
+    ((package, rooms, beside),) = asked
+    assert (package / "errors.py").read_bytes() in beside
     assert (package / "composition" / "run.py").exists()
     assert {"composition", "kernel", "platform", "spec", "study", "workloads"} <= set(rooms)

@@ -15,6 +15,7 @@ import simpy
 from tests.study.grids import run_study
 from tests.study.tiny import tiny as tiny_text
 from vftsim.errors import UsageError
+from vftsim.files import to_json
 from vftsim.spec.shipped import PACKAGE
 from vftsim.stats import DelayHistogram
 from vftsim.study.figures.frames import csv_text
@@ -25,7 +26,6 @@ from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.results import RunResult, run_answer
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.files import to_json
 
 
 @pytest.fixture(scope="module")

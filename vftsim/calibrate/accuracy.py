@@ -17,9 +17,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from vftsim.files import Number
 from vftsim.labs.dataset import Observations
 from vftsim.stats import central_range
-from vftsim.study.store.files import Number
 
 
 @dataclass(frozen=True, slots=True)

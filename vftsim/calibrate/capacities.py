@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from vftsim.calibrate.accuracy import FULL_PERCENT, LINE, PARABOLA, QUEUE, Base, Verdict
+from vftsim.files import Number
 from vftsim.labs.dataset import Observations, dataset_file
 from vftsim.labs.ramps import LIMITS_PERCENT, Ramp, capacity_at, full_load, load_steps, mean_steps, shares_seen
 from vftsim.report.markdown import markdown_table
 from vftsim.stats import central_range
-from vftsim.study.store.files import Number
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.intervals import Coverage, End, Fit, Profile
 from vftsim.composition.model import ModelSpec
+from vftsim.files import codec, sha256_of, write_file
 from vftsim.labs.dataset import Observations
 from vftsim.study.runs.model import Model
-from vftsim.study.store.files import codec, sha256_of, write_file
 
 FORMAT = 1
 FITTED = "fitted"

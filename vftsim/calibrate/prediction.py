@@ -34,6 +34,7 @@ from vftsim.composition.keys import base_unit
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
+from vftsim.files import Number, read_back, sha256_of
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
@@ -45,7 +46,6 @@ from vftsim.study.runs.execution import Execution, Task
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers
-from vftsim.study.store.files import Number, read_back, sha256_of
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.ramp import ramp_end

@@ -16,6 +16,7 @@ from vftsim.calibrate.parameters import in_unit, units_of
 from vftsim.calibrate.plays import from_observations, measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
+from vftsim.files import sha256_of
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
@@ -25,7 +26,6 @@ from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.store.files import sha256_of
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache

@@ -11,10 +11,10 @@ from vftsim.calibrate.capacities import CapacityRow, LeftOut, RatioRow
 from vftsim.calibrate.figures import unit_of_figure
 from vftsim.calibrate.summary import error_of, groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
+from vftsim.files import read_back
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.stats import Estimate
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.store.files import read_back
 from vftsim.study.store.opened import read_answer, read_manifest
 
 _MOST_CHARTS = 6

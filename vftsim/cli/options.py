@@ -221,7 +221,7 @@ def check_report(report: Path | None, force: bool, folder: Path | None = None) -
 def write_report(path: Path, text: str, folder: Path | None = None) -> None:
     """Write a page whole or not at all, and say so on standard error: standard output is the result's."""
     from vftsim.cli.files import write_whole
-    from vftsim.study.store.files import write_file
+    from vftsim.files import write_file
 
     write_whole(path, lambda to: write_file(to, text.encode()), folder)
     say(f"written: {path}")

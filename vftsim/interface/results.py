@@ -38,8 +38,8 @@ def report(directories: Sequence[str | Path], path: str | Path | None = None) ->
 
     Refuses a directory that holds no result, and any where the extra ``report`` is not installed.
     """
+    from vftsim.files import write_file
     from vftsim.study.blocks.printed import page_of
-    from vftsim.study.store.files import write_file
 
     folders = [Path(each) for each in directories]
     names = [folder.resolve().name for folder in folders]

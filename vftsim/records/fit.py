@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from vftsim.errors import UsageError
+from vftsim.files import write_file
 from vftsim.records.definition import Fit
 from vftsim.records.expressions import Names, evaluate
 from vftsim.records.runner import Record, read
 from vftsim.study.runs.progress import Silent
 from vftsim.study.runs.workers import Workers
-from vftsim.study.store.files import write_file
 
 Values = tuple[float, ...]
 

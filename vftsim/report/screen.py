@@ -17,7 +17,7 @@ _PIPE_WIDTH = 120
 
 
 def print_json(data: Any) -> None:
-    from vftsim.study.store.files import to_json
+    from vftsim.files import to_json
 
     text = to_json(data)
     try:

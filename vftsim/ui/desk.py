@@ -12,12 +12,12 @@ from urllib.parse import parse_qsl
 
 import vftsim
 from vftsim.errors import UsageError, VftsimError
+from vftsim.files import sha256_of
 from vftsim.report.html import fragment, page
 from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.shipped import is_file
 from vftsim.study.blocks.printed import whole
 from vftsim.study.runs.model import Model, first_look_ns, model_of
-from vftsim.study.store.files import sha256_of
 from vftsim.study.store.manifest import identity
 from vftsim.ui.knobs import Knob
 from vftsim.ui.question import MOST_PAIRS, Configuration, Question, checked, read_question

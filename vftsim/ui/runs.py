@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vftsim.errors import UsageError, VftsimError
-from vftsim.study.store.files import write_json
+from vftsim.files import write_json
 from vftsim.study.store.lock import LOCK, DirectoryLock, Holder
 from vftsim.study.store.store import MANIFEST
 

@@ -20,11 +20,11 @@ def export(directory: Path, parquet: Path | None = None, csv: Path | None = None
         Replace an existing file.
     """
     from vftsim.cli.files import check_target, write_whole
+    from vftsim.files import write_file
     from vftsim.report.screen import print_text
     from vftsim.study.designs.past import export as table_of
     from vftsim.study.figures.frames import csv_text
     from vftsim.study.runs.extras import extra
-    from vftsim.study.store.files import write_file
 
     outputs = [(path, suffix) for path, suffix in ((parquet, ".parquet"), (csv, ".csv")) if path is not None]
     if not outputs:

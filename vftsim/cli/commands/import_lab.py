@@ -54,12 +54,12 @@ def import_lab(
     kind : --as KIND
         What the files are, if that is not recognized.
     """
+    from vftsim.files import to_json
     from vftsim.kernel.alone import alone
     from vftsim.labs import imported
     from vftsim.labs.definition import DatasetSpec
     from vftsim.report.screen import print_json
     from vftsim.spec import json_schema
-    from vftsim.study.store.files import to_json
 
     for option, name in (("environment", environment), ("phase", phase), ("repeat", repeat)):
         if name is not None and not (0 < len(name.strip()) <= 200 and name.isprintable()):

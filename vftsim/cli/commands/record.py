@@ -26,9 +26,9 @@ def record(call: StudyCall, curve: str | None = None, output: Path | None = None
         Write the report (.md), of a curve its figure (.png).
     """
     from vftsim.cli.files import check_target, write_whole
+    from vftsim.files import write_file
     from vftsim.report.screen import print_text
     from vftsim.study.runs.workers import checked_jobs
-    from vftsim.study.store.files import write_file
 
     if curve is not None and call.arguments.get("models"):
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")

@@ -62,7 +62,7 @@ def validate(call: StudyCall, *, common: Validating) -> None:
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
     from vftsim.cli.files import write_whole
-    from vftsim.study.store.files import write_file
+    from vftsim.files import write_file
 
     rows = common.rows
     validated = common.conduct(call.plan())

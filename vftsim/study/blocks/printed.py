@@ -72,7 +72,7 @@ class Printed:
 
     def report(self, path: str | Path | None = None) -> str:
         """Return the result as a page that needs nothing else; with ``path``, write it there; see :func:`page_of`."""
-        from vftsim.study.store.files import write_file
+        from vftsim.files import write_file
 
         text = page_of([self], [self.title])
         if path is not None:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vftsim.files import codec
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
 from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
@@ -31,7 +32,6 @@ from vftsim.study.figures.validity import outside, varied
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model
-from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
 from vftsim.study.store.resumable import together
 

@@ -32,6 +32,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import ending_with, protection_of, with_domain
+from vftsim.files import Endless, Number
 from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
 from vftsim.platform.protection.account import is_more_to_come
@@ -41,7 +42,6 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.migration import ReprotectionSpec, plan_copy
 from vftsim.platform.protection.when import Instant
 from vftsim.spec.units import S
-from vftsim.study.store.files import Endless, Number
 
 DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
 LIVE = ("secondary live", "booted")

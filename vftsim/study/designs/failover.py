@@ -17,6 +17,7 @@ from vftsim.composition.model import LONGEST_NS, ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
+from vftsim.files import read_back
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
@@ -35,7 +36,6 @@ from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.store.files import read_back
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 
 DEFAULT_CRASHES = 20

@@ -14,6 +14,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
+from vftsim.files import codec
 from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
@@ -25,7 +26,6 @@ from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.store.files import codec
 from vftsim.study.store.opened import number
 
 SAPS = "load_saps"

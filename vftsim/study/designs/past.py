@@ -13,6 +13,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
+from vftsim.files import to_json, write_json
 from vftsim.spec.suggest import with_article
 from vftsim.study.designs.points import PROTECTION, Point
 from vftsim.study.designs.runner import simulate
@@ -22,7 +23,6 @@ from vftsim.study.figures.validity import changes
 from vftsim.study.runs.execution import Task
 from vftsim.study.runs.model import Model
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
 from vftsim.study.store.opened import last_generation, read_manifest, stored, stored_of
 from vftsim.study.store.store import Opening, Store

@@ -18,6 +18,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
+from vftsim.files import Number
 from vftsim.stats import CapacityResult, Probe, capacity_search, search_start
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.figures.frames import estimate_columns
@@ -25,7 +26,6 @@ from vftsim.study.figures.offered import Missing, mean_missing
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
-from vftsim.study.store.files import Number
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.ramp import StepOutcome

@@ -11,6 +11,7 @@ from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
+from vftsim.files import sha256_of
 from vftsim.report.blocks import Block
 from vftsim.stats import StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
@@ -23,7 +24,6 @@ from vftsim.study.figures.frames import DataFrame, rows, with_numbers
 from vftsim.study.figures.names import only
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
-from vftsim.study.store.files import sha256_of
 from vftsim.study.store.resumable import write_result
 
 

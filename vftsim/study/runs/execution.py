@@ -20,12 +20,12 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
+from vftsim.files import codec
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.runs.estimate import share_by, worthwhile_jobs
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.workers import Workers, checked_jobs, deferred_interrupts, is_here
-from vftsim.study.store.files import codec
 from vftsim.study.store.manifest import BIT_GENERATOR, about, git_state, here, identity, identity_of, utc_now
 from vftsim.study.store.resumable import RunCache, together
 from vftsim.study.store.store import Store

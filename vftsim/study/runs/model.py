@@ -14,11 +14,11 @@ from ruamel.yaml import YAML
 from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, SHORTEST_NS, WITH_HOSTS, ModelSpec
 from vftsim.composition.views import protection_of
 from vftsim.errors import UsageError
+from vftsim.files import sha256_of
 from vftsim.spec import DURATION, Document, format_duration, json_schema, list_shipped, read_document
 from vftsim.study.figures.validity import as_fitted, with_changes, without_foreign_measure
 from vftsim.study.runs.estimate import events_of
 from vftsim.study.runs.workers import deferred_interrupts
-from vftsim.study.store.files import sha256_of
 
 
 @dataclass(frozen=True, slots=True)

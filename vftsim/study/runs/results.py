@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
+from vftsim.files import write_file, write_json
 from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import Percentile, Ratio
 from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table, in_words
@@ -24,7 +25,6 @@ from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.figures.tables import summary_table, tables
 from vftsim.study.figures.validity import MARK, outside_phases
 from vftsim.study.runs.model import Model, in_yaml
-from vftsim.study.store.files import write_file, write_json
 from vftsim.study.store.opened import model_of, read_manifest, records_of
 from vftsim.study.store.store import MANIFEST
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
+from vftsim.files import sha256_of_file, sync_directory
 from vftsim.spec.suggest import counted
 from vftsim.study.store import database
-from vftsim.study.store.files import sha256_of_file, sync_directory
 from vftsim.study.store.lock import DirectoryLock
 from vftsim.study.store.store import MANIFEST, unpacked
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
-from vftsim.study.store.files import SCRATCH, sha256_of, sha256_of_file, sync_directory
+from vftsim.files import sha256_of, sha256_of_file, sync_directory
+from vftsim.study.store.files import SCRATCH
 from vftsim.study.store.lock import LOCK, DirectoryLock
 
 DATABASE = "vftsim.sqlite"

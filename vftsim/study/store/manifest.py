@@ -129,7 +129,8 @@ def different(expected: Mapping[str, str], used: Mapping[str, str]) -> str:
 @cache
 def _source() -> str:
     rooms = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
-    return source_of(PACKAGE, *rooms)[:16]
+    beside = b"".join(path.read_bytes() for path in sorted(PACKAGE.glob("*.py")))
+    return source_of(PACKAGE, *rooms, begin=beside)[:16]
 
 
 @cache

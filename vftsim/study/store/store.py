@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
+from vftsim.files import sha256_of, to_json
 from vftsim.spec.suggest import with_article
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, connect, create, damage, forbidden, unsound
-from vftsim.study.store.files import Ledger, publish, remove_ours, sha256_of, to_json
+from vftsim.study.store.files import Ledger, publish, remove_ours
 from vftsim.study.store.lock import DirectoryLock
 
 MANIFEST = "manifest.json"
