@@ -27,6 +27,7 @@ from vftsim.study.figures.resources import limit_in_words
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model, shipped_models
+from vftsim.study.runs.progress import Progress
 
 SERVER = """\
 format: 2
@@ -187,6 +188,18 @@ def test_requests_at_a_rate_are_carried_up_to_a_full_cpu(tmp_path):
     assert found.result.estimate.half_width < 10
     curve = found.curve().set_index("workloads.app.rate")
     assert curve["workloads.app.failed_mean"].max() == 0.0
+
+
+def test_an_objective_turns_the_load_of_its_own_workload_and_single_runs_are_told(tmp_path):
+    """The first workload's clients were raised until the second one's rate was missed; no line told of these runs."""
+    path = tmp_path / "two.yaml"
+    path.write_text(SERVER.replace("measure", "  more: {kind: open_requests, to: server, rate: 20 /s}\nmeasure"))
+    told = list[str]()
+    progress = type("Told", (Progress,), {"advance": lambda _, text="": told.append(text)})()
+    asked = asking(objectives=("workloads.more.latency.p95 <= 1 s",), resolution=500.0)
+    (found,) = knob_capacity(load_model(path), asked, Execution(1, 1, progress=progress)).searches.values()
+    assert found.names.key == "workloads.more.rate"
+    assert told[0] == "one run at 500 /s (workloads.more.rate)"
 
 
 def test_each_copy_of_a_domain_has_to_carry_the_load(tmp_path):

@@ -217,16 +217,20 @@ def at_knob(
 
 
 def _key(model: Model, request: CapacityRequest) -> str:
-    """Return the key to turn: the one asked for, else that of the first workload that declares its load.
+    """Return the key to turn: the one asked for, else the load of a workload of which the objectives are.
 
-    One that says what its clients ask for goes first.
+    If none of these declares one: of the first that does, one that says what its clients ask for before the others.
     """
     if request.vary is not None:
         return request.vary
-    having = {name: workload for name, workload in model.spec.workloads.items() if workload.load_key}
+    spec = model.spec
+    owners = {objective.figure.split(".")[1] for objective in whole_objectives(request.objectives, [spec])}
+    judged = {name for name in spec.workloads if owners & {name, *spec.drivers_of(name)}}
+    having = {name: workload for name, workload in spec.workloads.items() if workload.load_key}
     if not having:
-        has = "plays its steps, judged by --ihs-limit" if model.spec.ramp else "has no load that could be raised"
+        has = "plays its steps, judged by --ihs-limit" if spec.ramp else "has no load that could be raised"
         raise UsageError(f"'{model.label}' {has}; for an objective --vary names a key to turn")
+    having = {name: having[name] for name in having if name in judged} or having
     name = next((name for name, workload in having.items() if workload.objectives), next(iter(having)))
     return f"workloads.{name}.{having[name].load_key}"
 

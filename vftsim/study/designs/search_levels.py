@@ -166,10 +166,16 @@ def search_levels(
     high = settings.high or max(_down(study.saturated, resolution), low) + resolution
     if not 0.0 < resolution <= high - low:
         raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
-    eases = False
+    eases, progress = False, mapper.execution.progress
+
+    def tried(level: float) -> bool:
+        is_within = bool(passes(level, 0))
+        progress.advance(f"one run at {level:g} {mapper.unit}")
+        return is_within
+
     if study.names.may_ease:
-        eases, low, high = search_start(lambda level: bool(passes(level, 0)), low, high, resolution, allows)
-    mapper.execution.progress.total(settings.budget)
+        eases, low, high = search_start(tried, low, high, resolution, allows)
+    progress.total(settings.budget)
     result = capacity_search(
         passes,
         low,
