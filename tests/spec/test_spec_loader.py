@@ -224,7 +224,7 @@ def test_the_first_problem_in_the_file_and_the_number_of_others(write):
     text = BASE.replace("weight: 512", "weight: 0").replace("latency: 1 ms", "latency: 1").replace("[1 s, 2 s]", "[x]")
     error = refused(write(text))
     assert place(error) == ("model.yaml", 3, "latency")
-    assert error.message.endswith(" (and 2 more)")
+    assert error.message.endswith(" (and 2 more: 'domains.sut.weight', 'phases.0')")
 
 
 def test_errors_survive_pickling(write):

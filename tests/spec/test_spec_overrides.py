@@ -86,7 +86,7 @@ def test_refusals_name_the_assignment(write, assignment, message):
 def test_they_come_before_the_file(write):
     error = refused(write(BASE.replace("base", "7")), "domains.sut.weight=0")
     assert place(error) == ("--set", 0, "domains.sut.weight=0")
-    assert error.message.endswith("(and 1 more)")
+    assert error.message.endswith("(and 1 more: 'name')")
 
 
 def test_what_an_override_takes_away_is_blamed_on_it_and_not_on_the_file(write):

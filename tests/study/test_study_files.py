@@ -511,3 +511,11 @@ def test_a_manifest_that_cannot_be_trusted_has_one_answer(spoil, why, tiny_path,
     assert {*texts, capsys.readouterr().err} == {texts[0]}
     assert re.search(why, texts[0])
     assert not list(tmp_path.glob("r.*"))
+
+
+def test_a_name_that_cannot_be_a_directorys_says_which_can(tmp_path):
+    """Nobody reads a pattern: the message ended at one."""
+    path = tmp_path / "study.yaml"
+    path.write_text("name: größe\nmodels: [lab-virtual]\n")
+    with pytest.raises(ModelFileError, match=r"letters a to z, digits, - and _\), got 'größe'"):
+        read_study(path)

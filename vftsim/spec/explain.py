@@ -46,6 +46,7 @@ _BOUNDS = {
     "less_than": ("lt", "<"),
     "less_than_equal": ("le", "<="),
 }
+_SAID = {"extra_forbidden": "unknown key ", "missing": "missing key "}
 
 
 def explain(
@@ -84,13 +85,10 @@ def explain(
         key, line = (assignments[node.line - 1], 0) if is_override else (".".join(map(str, keys)), node.line)
         problems.append((order, kind, ModelFileError(_message(details, spot), node.file, line, key)))
     (_, _, first), *others = sorted(problems, key=itemgetter(0))
-    named = [
-        f"{word} '{other.key}'"
-        for word, of in (("unknown key", "extra_forbidden"), ("missing key", "missing"))
-        for _, kind, other in others
-        if kind == of and other.file != ORIGIN
-    ]
-    more = f" (and {len(others)} more{': ' + ', '.join(named[:_MOST_NAMED]) if named else ''})" if others else ""
+    known = [(_SAID.get(kind, ""), each) for _, kind, each in others if each.file != ORIGIN and each.key != first.key]
+    known.sort(key=lambda each: not each[0])  # about keys themselves first
+    named = list(dict.fromkeys(f"{word}'{each.key}'" for word, each in known))[:_MOST_NAMED]
+    more = f" (and {len(others)} more{': ' + ', '.join(named) if named else ''})" if others else ""
     if spoilt_by and first.file != ORIGIN:
         place = f"{first.key}: " if first.key else ""
         return ModelFileError(f"{place}{first.message}{more}", ORIGIN, 0, spoilt_by)
@@ -185,10 +183,17 @@ def _unknown_key(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
 def _missing(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     key = spot.keys[-1] if spot.keys else "?"
     quantity = spot.shape.quantity if spot.shape else None
-    field = spot.shape.field if spot.shape else None
-    meaning = f" ({field.description.rstrip('.')})" if field and field.description else ""
     example = f", e.g. '{key}: {quantity.example}'" if quantity else ""
-    return f"required key '{key}' is missing{meaning}; add it{example}"
+    return f"required key '{key}' is missing{_meaning(spot)}; add it{example}"
+
+
+def _no_match(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    return f"{_subject(spot)}must be of the form {context['pattern']}{_meaning(spot)}, got {shown(given)}"
+
+
+def _meaning(spot: Spot) -> str:
+    field = spot.shape.field if spot.shape else None
+    return f" ({field.description.rstrip('.')})" if field and field.description else ""
 
 
 def _unknown_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
@@ -228,6 +233,7 @@ _SPECIAL: dict[str, Callable[[Spot, Mapping[str, Any], Any], str]] = {
     "union_tag_not_found": _missing_kind,
     "too_short": lambda spot, context, _: _count(spot, "least", context["min_length"], context["actual_length"]),
     "too_long": lambda spot, context, given: _count(spot, "most", context["max_length"], len(given)),
+    "string_pattern_mismatch": _no_match,
     "literal_error": _not_allowed,
     "enum": _not_allowed,
     "value_error": lambda _, context, __: getattr(context["error"], "message", None) or str(context["error"]),

@@ -113,7 +113,11 @@ class Precision(Spec):
 class StudySpec(Spec):
     """A study: models at points, each under the same replications."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_\-]*$", max_length=100, description="Also of its directory.")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_\-]*$",
+        max_length=100,
+        description="Name of the study and its directory: letters a to z, digits, - and _.",
+    )
     description: str = Field("", max_length=4000, description="What it asks.")
     models: Annotated[Items[str | ModelEntry], Field(min_length=1)] = Field(
         description="Model files relative to this file, or shipped names; every point is made of each."
