@@ -56,6 +56,7 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
         (["run", "TINY", "--bogus"], "No such option"),
         (["run", "TINY", "--csv", "a.csv"], "--csv prints, and takes no file: --csv > a.csv"),
         (["compare", "TINY", "TINY", "--json", "a.json"], "--json prints, and takes no file: --json > a.json"),
+        (["export", "result", "--csv", "nowhere/a.csv"], "there is no such directory\n"),
         (["run", "TINY", "--set", "a"], "--set"),
         (["run", "TINY", "--set", "workloads.calls.steps.most=0"], "'most' must be >= 1"),
         (["run", "TINY", "--set", "domains.sut.applications.proxy.touch_cost=4"], "has no unit"),

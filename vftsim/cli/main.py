@@ -270,7 +270,7 @@ def _mistake(error: TyperException) -> str:
 
 def _instead_of_file(mistake: str, words: Sequence[str]) -> str:
     """Return a mistake with what to do instead, where an option that prints was given a file."""
-    for option, word in pairwise(words):
+    for option, word in () if words[0] == "export" else pairwise(words):
         if option in ("--csv", "--json") and word.endswith(f".{option[2:]}") and word in mistake:
             return f"{mistake}; {option} prints, and takes no file: {option} > {word}"
     return mistake
