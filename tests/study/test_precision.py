@@ -109,7 +109,6 @@ def test_the_command_says_whether_it_was_reached(tiny_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--figure", "step_1.cpu_percent"], "goes with --precision"),
         (["--precision", "0"], "above 0 and below 100"),
         (["--precision", "5", "-n", "12"], "a precision takes 15 replications at least"),
     ],
@@ -123,3 +122,16 @@ def test_a_figure_is_looked_for_before_the_work(tiny):
     """Fifteen replications ran before the message."""
     with pytest.raises(UsageError, match="--figure: there is no figure 'nosuch'; there are"):
         precision_rule(tiny, 5.0, ["nosuch"], 200)
+
+
+def test_figures_that_are_asked_for_stand_alone(tiny_path, capsys):
+    """Of each phase under their owners, and of no other; what no run has is said."""
+    asked = ("calls.setup.p95", "domains.sut.cpu", "step_9.cpu")
+    assert main(["run", str(tiny_path), "-n", "2", "-q", *(f"--figure={name}" for name in asked)]) == 0
+    shown = capsys.readouterr().out
+    assert "calls: SES1 p95, ms" in shown
+    assert "sut: CPU, %" in shown
+    assert "IHS" not in shown
+    assert "step_9.cpu: no run has it: a step that none reaches" in shown
+    assert main(["run", str(tiny_path), "--figure", "nosuch"]) == 2
+    assert "--figure: there is no figure 'nosuch'" in capsys.readouterr().err

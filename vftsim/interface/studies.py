@@ -48,13 +48,14 @@ def run(
     precision_percent : --precision PERCENT
         Run until each --figure is known this well (95 % interval); --replications is then the most (default 200).
     figures : --figure NAME
-        With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of the first
-        workload's, of its first step).
+        A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads). With
+        --precision those that are to be known so well (default: one of the first workload's, of its first step).
     resume : --resume
         Go on with an interrupted result, or add replications to one.
     """
     from vftsim.errors import UsageError
     from vftsim.study.designs.run import precision_rule, run_study
+    from vftsim.study.figures.names import check_names
     from vftsim.study.runs.estimate import total
 
     if force and resume:
@@ -63,15 +64,15 @@ def run(
     if precision_percent is not None:
         most = 200 if replications is None else replications
         count, rule = 1, precision_rule(chosen, precision_percent, figures, most)
-    elif figures:
-        raise UsageError("--figure: goes with --precision")
+    else:
+        check_names(figures, [chosen.spec])
 
     return Plan(
         "run",
         f"run {chosen.name}",
         [chosen],
         lambda: total([chosen.spec], count if rule is None else rule.budget),
-        partial(run_study, chosen, count, rule=rule),
+        partial(run_study, chosen, count, rule=rule, figures=figures),
         "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite",
         goes_on=resume,
     )

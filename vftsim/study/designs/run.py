@@ -21,10 +21,18 @@ from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.manifest import identity
 
 
-def run_study(model: Model, replications: int, execution: Execution, *, rule: StoppingRule | None = None) -> RunResult:
+def run_study(
+    model: Model,
+    replications: int,
+    execution: Execution,
+    *,
+    rule: StoppingRule | None = None,
+    figures: Sequence[str] = (),
+) -> RunResult:
     """Run a model, going on from what the execution's store has of it; an interrupted run returns what is done.
 
-    A rule says when there are enough replications; ``replications`` are then what a result has at least.
+    The result shows ``figures``, or what leads.  A rule says when there are enough replications; ``replications`` are
+    then what a result has at least.
     """
     execution.check(replications)
     of_model, store = identity(model, execution.seed), execution.store
@@ -46,7 +54,7 @@ def run_study(model: Model, replications: int, execution: Execution, *, rule: St
     numbers = [number for number, _ in records]
     manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
     result = RunResult(model, records, {**manifest, "identity": of_model})
-    result.precision = precision
+    result.precision, result.figures = precision, figures
     result.remarks += of_runs(model.spec, records)
     if wanted > replications and rule is None:
         result.remarks.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -81,6 +81,15 @@ class Summary:
         """Return the figures that a name may mean; a percentile that nobody has listed comes to be."""
         addresses = find(name, self.addresses)
         return addresses or self._further(name)
+
+    def lead(self, names: Iterable[str]) -> list[str]:
+        """Have the figures of these names lead, and no others; return the names of which no run has a figure."""
+        meant = {name: self.find(name) for name in names}
+        chosen = {address.text for addresses in meant.values() for address in addresses}
+        for row in self.rows.values():
+            address, leads = row.address, row.address.text in chosen
+            row.address = replace(address, entry=replace(address.entry, leads=leads), is_of_copy=not leads)
+        return [name for name, addresses in meant.items() if not any(self.estimate(each.text) for each in addresses)]
 
     def estimate(self, address: str) -> Estimate | None:
         """Return a figure with the interval that its estimator allows; None where no replication says anything."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +21,8 @@ from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, csv_text, rows
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.offered import Missing, missing_in, rows_of
-from vftsim.study.figures.summary import Row, Summary
-from vftsim.study.figures.tables import summary_table, tables
+from vftsim.study.figures.summary import Row, Summary, of_no_run
+from vftsim.study.figures.tables import short_owner, summary_table, tables
 from vftsim.study.figures.validity import MARK, outside_phases
 from vftsim.study.runs.model import Model, in_yaml
 from vftsim.study.store.opened import model_of, read_manifest, records_of
@@ -54,6 +54,8 @@ class RunResult(Printed):
     """Remarks on the directory for the user."""
     precision: ReplicationResult | None = None
     """Whether the precision that was asked for was reached."""
+    figures: Sequence[str] = ()
+    """Names of the figures to show; none: those that lead."""
 
     def __post_init__(self) -> None:
         if not self.records:
@@ -73,6 +75,14 @@ class RunResult(Printed):
     def figures_found(self) -> Summary:
         """Every declared figure of the model across replications."""
         return Summary(self.records, self.confidence)
+
+    @cached_property
+    def shown(self) -> tuple[Summary, list[str]]:
+        """The figures, of which those lead that are to be shown, and the names of which no run has one."""
+        if not self.figures:
+            return self.figures_found, []
+        summary = Summary(self.records, self.confidence)
+        return summary, summary.lead(self.figures)
 
     @property
     def missing(self) -> list[Missing]:
@@ -128,9 +138,10 @@ class RunResult(Printed):
 
     def blocks(self, everything: bool = False) -> list[Block]:
         """Return what was measured: charts and cards, the figures of phases and of the whole run."""
-        summary, spec = self.figures_found, self.model.spec
+        (summary, lacking), spec = self.shown, self.model.spec
         marks = outside_phases(spec, self.records) or ()
-        tables = [phase_table(summary, marks), figures_table(summary, everything=everything)]
+        owners = "" if self.figures else "workloads."
+        tables = [phase_table(summary, marks, owners), figures_table(summary, everything=everything)]
         if everything:
             tables += every_phase_table(summary, marks)
         n = len(self.records)
@@ -138,10 +149,11 @@ class RunResult(Printed):
             *head(self.manifest["models"], self.manifest["seed"]),
             run_answer(self),
             *_cards(summary),
-            *self._charts(),
+            *run_charts(summary, spec, self.records),
             *(table for table in tables if table.rows),
             *(outside_notes(self.model) if marks else []),
             Note(f"{counted(n, 'replication')}, seed {self.manifest['seed']}. {intervals(self.confidence)}{unseen(n)}"),
+            *(Note(text, warns=True) for text in of_no_run(lacking)),
             *map(Note, summary.partly_known(figures_of_run(summary, everything=everything))),
             *_mixed_notes(summary),
             *missing_notes(self.missing),
@@ -222,7 +234,8 @@ def _led(result: RunResult) -> list[Known]:
     """Return the figures that lead: of the whole run; where it has none, of the last phase that all runs reached."""
     phases = min((record.phases for _, record in result.records), key=len)
     last = max(phases, key=lambda phase: phase.begin_ns)
-    return leading(result.figures_found) or leading(result.figures_found, last.word)
+    summary, _ = result.shown
+    return leading(summary) or leading(summary, last.word)
 
 
 def run_answer(result: RunResult) -> Answer:
@@ -234,7 +247,8 @@ def run_answer(result: RunResult) -> Answer:
     count = len(result.records)
     who = f"{'does' if count == 1 else 'do'} {counted(count, 'replication')}"
     question = f"What {who} of {result.model.name} show?"
-    return Answer(texts[0] if texts else "nothing that leads", question, "; ".join(texts[1:]))
+    nothing = "no figure that was asked for" if result.figures else "nothing that leads"
+    return Answer(texts[0] if texts else nothing, question, "; ".join(texts[1:]))
 
 
 def _cards(summary: Summary) -> list[Block]:
@@ -260,9 +274,9 @@ def figures_table(summary: Summary, *, everything: bool = False) -> Table:
     return Table(["", "estimate"], rows)
 
 
-def phase_table(summary: Summary, marked: Collection[str] = ()) -> Table:
-    """Return the figures of workloads that lead, a row a phase; those marked bear an asterisk."""
-    rows = [row for row in summary.rows.values() if row.address.phase and row.address.owner.startswith("workloads.")]
+def phase_table(summary: Summary, marked: Collection[str] = (), owners: str = "workloads.") -> Table:
+    """Return the figures of such owners that lead, a row a phase; those marked bear an asterisk."""
+    rows = [row for row in summary.rows.values() if row.address.phase and row.address.owner.startswith(owners)]
     return _by_phase(summary, [row for row in rows if row.address.leads], marked)
 
 
@@ -277,15 +291,18 @@ def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[Ta
     return [_by_phase(summary, rows, marked, f"{owner}: {label}") for (owner, label), rows in groups.items()]
 
 
-def _by_phase(summary: Summary, rows: Iterable[Row], marked: Collection[str], title: str = "") -> Table:
+def _by_phase(summary: Summary, rows: Sequence[Row], marked: Collection[str], title: str = "") -> Table:
     """Return a row a phase; the columns have their heads where the table has no title, else the names of parts."""
     columns: dict[tuple[str, ...], str] = {}
     phases: dict[str, dict[tuple[str, ...], Address]] = {}
     loads: dict[str, str] = {}
+    has_several = len({row.address.owner for row in rows}) > 1
     for row in rows:
-        entry, phase = row.address.entry, row.phase
-        columns[entry.path] = (" ".join(entry.path[1:]) or "all") if title else entry.head
-        phases.setdefault(phase.name, {})[entry.path] = row.address
+        entry, phase, owner = row.address.entry, row.phase, row.address.owner
+        path = (owner, *entry.path)
+        whose = f"{short_owner(owner)}: " if has_several else ""
+        columns[path] = (" ".join(entry.path[1:]) or "all") if title else whose + entry.head
+        phases.setdefault(phase.name, {})[path] = row.address
         loads[phase.name] = "" if phase.load is None else f"{phase.load:g}"
     body: list[list[Cell]] = []
     for phase_name, addresses in phases.items():
