@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.composition.composed import checked, interface, media_model, relay
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.without_effect import remarks
@@ -81,3 +82,24 @@ def test_turns_of_work_are_told_where_a_job_is_beside_other_programs():
     assert text.startswith("domains.a: its guest_scheduler gives turns to pieces of work, whatever the process")
     assert remarks(model("cfs", programs, users)) == []
     assert remarks(model("round_robin", {"x": programs["job"], "y": programs["job"]}, {})) == []
+
+
+def test_turns_of_work_are_told_of_clients_and_device_models_beside_a_job():
+    job = {"applications": {"job": {"kind": "batch"}}}
+    farm = {
+        "domains": {
+            "s": {"interfaces": interface("moderated"), "applications": {"p": {"kind": "farm_server"}}},
+            "clients": {"interfaces": interface("moderated"), **job},
+        },
+        "workloads": {"u": {"kind": "farm_calls", "to": "s", "rate": "10 /s", "agents_in": "clients"}},
+    }
+    (text,) = remarks(checked(farm))
+    assert text.startswith("domains.clients: its guest_scheduler gives turns")
+
+    def behind(path: str) -> list[str]:
+        domains = {"dom0": {"driver": {}, **job}, "media": relay(interfaces=interface(path))}
+        return remarks(checked(media_model(domains=domains)))
+
+    assert behind("paravirtual") == []
+    (text,) = behind("emulated")
+    assert text.startswith("domains.dom0: its guest_scheduler gives turns")

@@ -206,7 +206,7 @@ class BuiltModel:
         }
         rows = [row for nic, row in host.io.nics.items() if nic in owned]
         assert spec.driver is not None
-        return host.io.add_driver_domain(spec.driver, self.domains[name], rows)
+        return host.io.add_driver_domain(spec.driver, self.domains[name], rows, has_programs=bool(spec.applications))
 
     def _connect(
         self, host: BuiltHost, name: str, label: str, spec: DomainSpec, interface: InterfaceSpec, transmit: int

@@ -57,7 +57,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     )
     texts = [_idle_vcpus(spec, name) for name in spec.domains]
     texts += [_of_one_vcpu(name, domain) for name, domain in spec.domains.items()]
-    texts += [_turns_of_work(name, domain) for name, domain in spec.domains.items()]
+    texts += [_turns_of_work(spec, name) for name in spec.domains]
     texts += _second_interfaces(spec)
     texts += [_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items()]
     texts += [lost_beside(spec, domain) for domain in crashing]
@@ -195,11 +195,13 @@ def _of_one_vcpu(name: str, domain: DomainSpec) -> str:
     return f"domains.{name}.driver.placement: spread is one here, as the domain has one vCPU"
 
 
-def _turns_of_work(name: str, domain: DomainSpec) -> str:
+def _turns_of_work(spec: ModelSpec, name: str) -> str:
     """Return that a guest without processes gives programs with short work little beside jobs."""
+    domain = spec.domains[name]
     programs = [*domain.applications.values()]
     jobs = [key for key, program in domain.applications.items() if not program.speaks]
-    if not jobs or all(program == programs[0] for program in programs) or domain.guest_scheduler.has_slices:
+    is_alike = all(program == programs[0] for program in programs) and not _works_for_others(spec, name)
+    if not jobs or is_alike or domain.guest_scheduler.has_slices:
         return ""
     return (
         f"domains.{name}: its guest_scheduler gives turns to pieces of work, whatever the process, so that short ones "
@@ -290,12 +292,16 @@ def _of_guest(spec: ModelSpec, name: str) -> dict[str, str]:
     if domain.driver is not None:
         why = f"with driver.placement {domain.driver.placement} its work is that of interrupts"
         why = why if _paths_through_driver(spec, spec.host_of(domain)) else _NO_WAY
-    hosted = {workload.agents for workload in spec.workloads.values()}
-    hosted |= {other.protection.sent_by for other in spec.domains.values()}
-    # Packets of others, clients and the sending of states are work for its processes, too.
-    if not _has_driver_processes(spec, domain) and hosted.isdisjoint({name, *spec.copies(name)}):
+    if not _works_for_others(spec, name):
         reasons |= dict.fromkeys(("guest_scheduler", "quantum"), why)
     return reasons
+
+
+def _works_for_others(spec: ModelSpec, name: str) -> bool:
+    """Tell whether its processes do more than its programs: packets of others, clients, the sending of states."""
+    hosted = {workload.agents for workload in spec.workloads.values()}
+    hosted |= {other.protection.sent_by for other in spec.domains.values()}
+    return _has_driver_processes(spec, spec.domains[name]) or not hosted.isdisjoint({name, *spec.copies(name)})
 
 
 def _has_driver_processes(spec: ModelSpec, domain: DomainSpec) -> bool:
@@ -304,7 +310,8 @@ def _has_driver_processes(spec: ModelSpec, domain: DomainSpec) -> bool:
         return False
     host = spec.host_of(domain)
     paths = _paths_through_driver(spec, host)
-    of_packets = paths if domain.driver.placement == "any" else [path for path in paths if path.has_driver_process]
+    by_jobs = domain.driver.placement == "any" and not domain.applications
+    of_packets = paths if by_jobs else [path for path in paths if path.has_driver_process]
     return bool(of_packets) or any(guest.protection.protects for guest in _domains_on(spec, host))
 
 

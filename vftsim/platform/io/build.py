@@ -120,15 +120,17 @@ class Io:
         ring: int = 0,
         nic: int = 0,
         vcpu: int = 0,
+        interrupts: bool = False,
         budget: int = NAPI_BUDGET,
         parallel: int = 1,
     ) -> int:
-        """Add a stage that takes from ``ring`` or from ``nic`` and runs as jobs unless it has a vCPU."""
+        """Add a stage that takes from ``ring`` or from ``nic``; without a vCPU, or ``interrupts``, it runs as jobs."""
         row, _ = self.engine.add(
             stages,
             task=self.engine.number(task),
             domain=domain,
             vcpu=vcpu,
+            interrupts=interrupts,
             nic=nic,
             event_ns=event_ns,
             packet_ns=packet_ns,
@@ -169,7 +171,9 @@ class Io:
             self.engine.rows(nics)[nic].down = down
         return stage
 
-    def add_driver_domain(self, spec: DriverDomainSpec, domain: int, owned: Iterable[int]) -> int:
+    def add_driver_domain(
+        self, spec: DriverDomainSpec, domain: int, owned: Iterable[int], has_programs: bool = False
+    ) -> int:
         """Add receive stages for the interfaces ``owned`` and the transmit stage; return the latter's row."""
         held = self.engine.rows(domains)[domain]
         first, count = int(held.first_vcpu), int(held.vcpus)
@@ -186,6 +190,7 @@ class Io:
                 domain,
                 nic=nic,
                 vcpu=receive_vcpu,
+                interrupts=has_programs,
                 event_ns=spec.event_cost,
                 packet_ns=spec.receive_cost,
                 budget=spec.budget_packets,
@@ -197,6 +202,7 @@ class Io:
             transmitting,
             domain,
             vcpu=transmit_vcpu,
+            interrupts=has_programs,
             event_ns=spec.event_cost,
             packet_ns=spec.transmit_cost,
             budget=spec.budget_packets,
