@@ -44,6 +44,19 @@ def test_jobs_of_the_driver_domain_wait_for_packets_and_not_the_other_way_round(
     assert found.cpu == pytest.approx(100 * vcpus)
 
 
+def test_states_of_another_guest_wait_for_packets_in_the_driver_domain():
+    """A guest of 1,000 pages a state, 6.2 ms of the driver domain's CPU, does not hold up its neighbour's packets."""
+    job = {"applications": {"job": {"kind": "batch", "demand": "10 ms", "pages": 200}}}
+    checkpoints = {"protection": {"kind": "checkpoint", "interval": "50 ms", "memory": {"working_set": 0}}}
+    driver = {"driver": {}}
+    alone, beside = (
+        host({"kind": "paravirtual"}, domains={"dom0": driver, "other": job | protection})
+        for protection in ({}, checkpoints)
+    )
+    assert lone_delay(beside, S) == lone_delay(alone, S)
+    assert run(beside, 1, 0, S).whole.outcomes["domains.dom0"].cpu > 10
+
+
 def test_packets_of_a_driver_domain_with_programs_are_spread_over_its_vcpus():
     """47 us of 10,000 packets a second are 47 % of a CPU; beside a job on each of two vCPUs they cost both alike."""
     jobs = {"job": {"kind": "batch", "processes": 2, "demand": "50 ms"}}

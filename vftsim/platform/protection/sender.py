@@ -3,7 +3,7 @@
 Xen's tool (``tools/remus/remus``, ``xc_domain_save``) is a process of the driver domain: for each dirty page it maps
 the frame, copies it and hands it to TCP; for each state it asks for the suspension, reads the dirty bitmap, flushes.
 So is its block driver (``block-remus.c``), which sends what the guest writes to disks: as a page, for each 4 KiB.
-That work competes with the back-ends that carry the guest's packets.
+That work waits for the back-ends that carry packets, which Linux runs as softirqs, and has what they leave of the CPU.
 
 Assumptions: it is one job, made runnable when transmission begins; a driver domain without time for it sends no later
 (how long a pause and a transmission take is said by parameters of their own).
