@@ -105,6 +105,28 @@ def test_a_single_process_goes_on_after_its_event(guest_scheduler):
     assert found.answers == pytest.approx(S / (latency_ns + 2 * MS), abs=1)
 
 
+@pytest.mark.parametrize("guest_scheduler", ["round_robin", "o1", "cfs", "eevdf"])
+def test_a_process_goes_on_with_what_waits_on_the_vcpu_that_it_holds(guest_scheduler):
+    """Three clients of one process on the second of two vCPUs: each asks again 20 ms after its answer."""
+    guest = {
+        "vcpus": 2,
+        "guest_scheduler": {"kind": guest_scheduler},
+        "interfaces": {"eth0": {"path": {"kind": "direct"}}},
+        "applications": {"echo": {"kind": "service", "demand": "50 us"}},
+        "protection": {"kind": "event_sync"},
+    }
+    clients = {"kind": "request_response", "to": "guest", "clients": 3, "turn_around": "20 ms"}
+    data = {
+        "hosts": {"host": {"pcpus": 4}},
+        "networks": {"lan": {}},
+        "domains": {"guest": guest},
+        "workloads": {"clients": clients},
+        "measure": {"warm_up": "100 ms", "duration": "500 ms"},
+    }
+    found = run_model(ModelSpec.model_validate(data), 1, 0).whole.outcomes["workloads.clients"]
+    assert found.answers == pytest.approx(3 * 500 / 21.5, abs=3)
+
+
 @pytest.mark.parametrize("engine_type", ENGINES)
 def test_no_disk_is_read_during_a_pause(engine_type):
     """Reads are spaced in running time: what a pause of 300 ms takes from it holds no read."""

@@ -111,8 +111,8 @@ def job_done(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
 
 
 @guest_scheduler.slot
-def let_sleep(sim: Sim, domain: Domain) -> None:
-    """Let go what had no more work when the domain was frozen, before it goes on."""
+def before_thaw(sim: Sim, domain: Domain) -> None:
+    """Say what vCPUs are to do with which the domain was frozen between two jobs."""
 
 
 @guest_scheduler.slot

@@ -202,8 +202,8 @@ def freeze(sim: Sim, domain: Domain) -> None:
 def thaw(sim: Sim, domain: Domain) -> None:
     """Go on where :func:`freeze` stopped."""
     domain.frozen = False
-    # First: a process that sleeps is woken by its next job, one that holds a vCPU is not.
-    guest_scheduler.let_sleep(sim, domain)
+    # First: it says which vCPUs have work of their own.
+    guest_scheduler.before_thaw(sim, domain)
     # Counted before any is woken, which takes its job at once where a pCPU is free.
     waiting = guest_scheduler.jobs_waiting(sim, domain)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):

@@ -317,25 +317,21 @@ def give_way(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
             interrupt(sim, vcpu)
 
 
-def let_sleep(sim: Sim, domain: Domain) -> None:
-    """Let processes sleep that were on a vCPU with nothing to do: what they last did has frozen the domain."""
+def before_thaw(sim: Sim, domain: Domain) -> None:
+    """Let processes go on whose last job froze the domain, on their vCPUs, or sleep if they have nothing to do."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        process_vcpu = process_vcpus(sim)[row]
+        vcpu, process_vcpu = vcpus(sim)[row], process_vcpus(sim)[row]
+        if process_vcpu.process == 0 or vcpu.current != 0 or vcpu.interrupted != 0:
+            continue
         process_vcpu.has_finished = False
-        if process_vcpu.process != 0 and processes(sim)[process_vcpu.process].jobs.length == 0:
-            look_at_current(sim, domain, process_vcpu)
+        look_at_current(sim, domain, process_vcpu)
+        if process_vcpu.process != 0:
+            vcpu.current = processes(sim)[process_vcpu.process].jobs.first
 
 
 def jobs_waiting(sim: Sim, domain: Domain) -> int:
-    """Count processes that wait, and those that have something to do on a vCPU that does nothing."""
-    count = process_domains(sim)[domain.row].ready
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
-        process = process_vcpus(sim)[row].process
-        is_held = process != 0 and vcpu.current == 0 and vcpu.interrupted == 0
-        if is_held and processes(sim)[process].jobs.length > 0:
-            count += 1
-    return count
+    """Count processes that wait."""
+    return process_domains(sim)[domain.row].ready
 
 
 def forget_jobs(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
@@ -367,7 +363,7 @@ def share_processes(kind: Kind) -> Kind:
         (slots.charge_job, charge_job),
         (slots.run_over, run_over),
         (slots.job_done, job_done),
-        (slots.let_sleep, let_sleep),
+        (slots.before_thaw, before_thaw),
         (slots.jobs_waiting, jobs_waiting),
         (slots.forget_jobs, forget_jobs),
         (make_room, give_way),
