@@ -157,7 +157,7 @@ def _charts_are_sketched(request, monkeypatch):
     room = request.path.relative_to(_HERE).parts[0]
     if room in _SKETCHED and request.node.get_closest_marker("draws") is None:
         # By its module: the function vftsim.study has the name of the room.
-        monkeypatch.setattr(importlib.import_module("vftsim.study.runs.results"), "drawn", _Sketch)
+        monkeypatch.setattr(importlib.import_module("vftsim.report.pictures"), "drawn", _Sketch)
 
 
 @pytest.fixture(scope="session")

@@ -25,11 +25,11 @@ FULL = Path("/dev/full")
 
 
 WITHOUT_CHARTS = """
-from vftsim.study.runs import results
+from vftsim.report import pictures
 from vftsim.__main__ import begin
 
-results.drawn = lambda charts: None
-results.write_figure = lambda figure, path: path.write_bytes(b"a figure")
+pictures.drawn = lambda charts: None
+pictures.write_figure = lambda figure, path: path.write_bytes(b"a figure")
 raise SystemExit(begin())
 """
 """The command; drawing would take half of its time."""

@@ -22,9 +22,9 @@ from vftsim.labs.ramps import shipped_observations
 from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
 from vftsim.report.charts import ChartWarning, figure_of, svg_of
 from vftsim.report.html import fragment, page
+from vftsim.report.pictures import write_figure
 from vftsim.study.blocks.origin import beside
 from vftsim.study.blocks.printed import page_of
-from vftsim.study.runs.results import write_figure
 
 pytestmark = pytest.mark.thorough
 

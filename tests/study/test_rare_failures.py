@@ -16,9 +16,9 @@ from vftsim.study.designs.crash import BackupFailure, Failover
 from vftsim.study.designs.experiment import chosen, name_of
 from vftsim.study.designs.failover import FailoverStudy
 from vftsim.study.designs.protections import under
+from vftsim.study.designs.run import RunResult
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model
-from vftsim.study.runs.results import RunResult
 
 MODEL = {"label": "tiny", "name": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}
 MANIFEST = {"models": [{**MODEL, "resolved": {}, "costs": []}], "seed": 1}

@@ -9,7 +9,7 @@ import pytest
 from tests.composition.media_systems import MS, host, run
 from tests.tracing.slices import slices
 from vftsim.report.charts import empty_figure
-from vftsim.study.runs.results import write_figure
+from vftsim.report.pictures import write_figure
 from vftsim.tracing.chrome import write_chrome
 from vftsim.tracing.explain import explain, format_parts, total_ns
 from vftsim.tracing.gantt import draw_gantt

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from vftsim.study.designs.compare import Comparison
     from vftsim.study.designs.decision import Decision
     from vftsim.study.designs.failover import FailoverStudy
+    from vftsim.study.designs.run import RunResult
     from vftsim.study.designs.simulated_years import SimulatedYears
     from vftsim.study.designs.study import StudyResult
     from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.model import Model
-    from vftsim.study.runs.results import RunResult
 
 
 @conducted

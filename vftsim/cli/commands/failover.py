@@ -23,8 +23,8 @@ def failover(call: StudyCall, plot: Path | None = None, *, common: ModelStudy) -
     result = common.conduct(call.plan(), others=[plot])
     if plot is not None:
         from vftsim.report.charts import figure_of
+        from vftsim.report.pictures import write_figure
         from vftsim.study.designs.failover import failover_charts
-        from vftsim.study.runs.results import write_figure
 
         figure = figure_of(failover_charts(result))
         write_whole(plot, lambda path: write_figure(figure, path), common.output)

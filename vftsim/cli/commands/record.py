@@ -55,9 +55,9 @@ def _curve(record: Record, name: str, output: Path | None, jobs: int, common: Wo
     from vftsim.cli.files import write_whole
     from vftsim.report.blocks import across
     from vftsim.report.charts import figure_of
+    from vftsim.report.pictures import write_figure
     from vftsim.report.screen import print_json, print_table
     from vftsim.study.runs.progress import make_progress
-    from vftsim.study.runs.results import write_figure
 
     curve = record.spec.curves[name]
     with make_progress(f"record {record.name}, {name}", common.quiet) as progress:

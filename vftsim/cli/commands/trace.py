@@ -116,7 +116,7 @@ def _recording(path: Path, cycles: str | None) -> Trace:
 
 def _write_gantt(recorded: Trace, path: Path) -> None:
     from vftsim.report.charts import empty_figure
-    from vftsim.study.runs.results import write_figure
+    from vftsim.report.pictures import write_figure
     from vftsim.tracing.gantt import draw_gantt
 
     figure, axes = empty_figure(10.0, 1.4 + 0.55 * recorded.pcpus)

@@ -51,7 +51,7 @@ def _unread(folder: Path, name: str, why: str) -> UsageError:
 
 
 _CLASSES = {
-    "run": ("vftsim.study.runs.results", "RunResult"),
+    "run": ("vftsim.study.designs.run", "RunResult"),
     "compare": ("vftsim.study.designs.compare", "Comparison"),
     "failover": ("vftsim.study.designs.failover", "FailoverStudy"),
     "availability": ("vftsim.study.designs.availability", "AvailabilityStudy"),

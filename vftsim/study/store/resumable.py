@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from vftsim.errors import UsageError
 from vftsim.files import codec, write_file, write_json
 from vftsim.report.blocks import Block
+from vftsim.report.pictures import write_charts
 from vftsim.spec.suggest import counted
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.figures.frames import DataFrame, csv_text, rows
-from vftsim.study.runs.results import write_charts
 from vftsim.study.runs.workers import Interrupted, Workers, deferred_interrupts
 from vftsim.study.store.opened import read_answer, read_data, read_manifest
 from vftsim.study.store.store import ANSWER, MANIFEST, Opening, Store
