@@ -8,11 +8,12 @@ import pytest
 
 from tests.study.searches import search_study
 from vftsim.cli.main import main
+from vftsim.study.blocks.kept import write_answer
 from vftsim.study.designs.search_levels import JudgedLoad, SearchSettings
 from vftsim.study.runs import execution as execution_module
 from vftsim.study.runs.workers import Interrupted, Workers
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.resumable import RunCache, resumable_store, write_answer
+from vftsim.study.store.resumable import RunCache, resumable_store
 
 SETTINGS = SearchSettings(probability=0.5, resolution=8.0, runs_per_level=8, budget=24)
 

@@ -65,8 +65,9 @@ class Plan(Generic[Answered]):
 
     def answer(self, show: Progress, shard: Shard | None = None) -> tuple[Answered, Sequence[str]]:
         """Return the answer, of a share of the runs if one is named, and remarks on it and on the directory."""
+        from vftsim.study.blocks.kept import write_answer
         from vftsim.study.runs.execution import WHOLE, Execution
-        from vftsim.study.store.resumable import resumable_store, write_answer
+        from vftsim.study.store.resumable import resumable_store
         from vftsim.study.store.store import Opening
 
         execution = Execution(self.seed, self.jobs, show, shard=shard or WHOLE)

@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from vftsim.study.store.check import CheckReport
 
 
+_CLASSES = {
+    "run": ("study.designs.run", "RunResult"),
+    "compare": ("study.designs.compare", "Comparison"),
+    "failover": ("study.designs.failover", "FailoverStudy"),
+    "availability": ("study.designs.availability", "AvailabilityStudy"),
+    "predict": ("calibrate.prediction", "Prediction"),
+    "calibrate": ("calibrate.run", "Calibrated"),
+    "validate": ("calibrate.validated", "Validated"),
+    "capacity": ("study.designs.capacity", "CapacityStudy"),
+}
+"""Class of the result of a command; of others a directory says what they are."""
+
+
 @checked
 def open(directory: str | Path) -> Printed:
     """Return the object that the call returned which made a result's directory.
@@ -25,10 +38,13 @@ def open(directory: str | Path) -> Printed:
     """
     from importlib import import_module
 
-    from vftsim.study.store.opened import class_of
+    from vftsim.study.store.opened import read_answer, read_manifest
 
-    module, name = class_of(Path(directory))
-    result: Printed = getattr(import_module(module), name).opened(Path(directory))
+    folder = Path(directory)
+    command, stored = read_manifest(folder)["command"], ("study.blocks.kept", "Stored")
+    is_decision = command == "compare" and "objectives" in read_answer(folder)
+    module, name = stored if is_decision else _CLASSES.get(command, stored)
+    result: Printed = getattr(import_module(f"vftsim.{module}"), name).opened(folder)
     return result
 
 

@@ -15,6 +15,7 @@ from vftsim.files import sha256_of
 from vftsim.report.blocks import Block
 from vftsim.stats import StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
+from vftsim.study.blocks.kept import write_result
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.experiment import Experiment, Found, PointFigures, Reader, refusals
 from vftsim.study.designs.past import write_points
@@ -24,7 +25,6 @@ from vftsim.study.figures.frames import DataFrame, rows, with_numbers
 from vftsim.study.figures.names import only
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
-from vftsim.study.store.resumable import write_result
 
 
 @dataclass(frozen=True)

@@ -50,27 +50,6 @@ def _unread(folder: Path, name: str, why: str) -> UsageError:
     return UsageError(f"'{folder / name}': {why}; the command that made '{folder}' writes it again")
 
 
-_CLASSES = {
-    "run": ("vftsim.study.designs.run", "RunResult"),
-    "compare": ("vftsim.study.designs.compare", "Comparison"),
-    "failover": ("vftsim.study.designs.failover", "FailoverStudy"),
-    "availability": ("vftsim.study.designs.availability", "AvailabilityStudy"),
-    "predict": ("vftsim.calibrate.prediction", "Prediction"),
-    "calibrate": ("vftsim.calibrate.run", "Calibrated"),
-    "validate": ("vftsim.calibrate.validated", "Validated"),
-    "capacity": ("vftsim.study.designs.capacity", "CapacityStudy"),
-}
-"""Origin of the result of a command; that of others is read from their directory."""
-
-
-def class_of(folder: Path) -> tuple[str, str]:
-    """Return module and name of the class that reads a result's directory; refuse any other directory."""
-    command = read_manifest(folder)["command"]
-    if command not in _CLASSES or (command == "compare" and "objectives" in read_answer(folder)):
-        return "vftsim.study.store.resumable", "Stored"
-    return _CLASSES[command]
-
-
 def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
     """Return a model of a result as it was simulated; refuse one that this version cannot read."""
     about = manifest["models"][number]
