@@ -211,7 +211,7 @@ import vftsim.composition.model
 done("parts of models")
 from vftsim.study.runs.model import load_model
 from vftsim.study.designs.run import run_study
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 import vftsim.study.runs.estimate
 done("studies")
 model = load_model("lab-virtual", sys.argv[1:])

@@ -37,9 +37,9 @@ from vftsim.study.designs.prices import read_prices
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.sensitivity import Request as Question
 from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, short_names
+from vftsim.study.execution import Execution
 from vftsim.study.figures.names import one_figure
 from vftsim.study.figures.objective import read_objective
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Silent
 from vftsim.study.store.store import Opening, Store

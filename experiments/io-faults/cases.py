@@ -243,8 +243,8 @@ def remember_simulations() -> None:
     from vftsim.calibrate import fit as calibrate_fit
     from vftsim.calibrate import plays
     from vftsim.records import judge, runner
+    from vftsim.study import execution
     from vftsim.study.designs import crash, failover, search_levels
-    from vftsim.study.runs import execution
     from vftsim.tracing import trace
 
     for owner, name in (

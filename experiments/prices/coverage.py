@@ -24,7 +24,7 @@ from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.prices import at_prices
 from vftsim.sampling import Streams
-from vftsim.study.figures.price_bands import band_of, effects_of, variants
+from vftsim.study.designs.price_bands import band_of, effects_of, variants
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import Model, load_model
 

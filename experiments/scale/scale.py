@@ -36,8 +36,8 @@ from vftsim.composition.run import run_model
 from vftsim.study.designs.points import points_of
 from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.study_spec import read_study
+from vftsim.study.execution import Execution
 from vftsim.study.runs.cluster import Cluster
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.store import Opening, Store
 

@@ -14,7 +14,7 @@ from vftsim.calibrate.plays import STOP_STEP
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 
 S = 10**9
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from vftsim.calibrate.capacities import CapacityRow, null_capacities
 from vftsim.calibrate.summary import groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import EnvironmentSpec, NullsSpec, RunTarget, RunValidationSpec, TargetsSpec
 from vftsim.errors import ModelFileError
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 
 LOADS, CPU = [10.0, 20.0, 30.0], [20.0, 40.0, 60.0]
 """A price of 2 % an attempt a second: full at 50."""

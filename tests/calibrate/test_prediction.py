@@ -18,7 +18,7 @@ from vftsim.cli.main import main
 from vftsim.composition.keys import read
 from vftsim.errors import UsageError
 from vftsim.stats import central_range, range_content
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import resumable_store
 

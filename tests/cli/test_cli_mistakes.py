@@ -206,7 +206,7 @@ def test_want_of_memory_that_a_library_renames_is_said(tiny_path, monkeypatch, c
         except MemoryError as error:
             raise ValueError("Error calling function") from error
 
-    monkeypatch.setattr("vftsim.study.runs.execution.Replications.run", starved)
+    monkeypatch.setattr("vftsim.study.execution.Replications.run", starved)
     assert main(["run", str(tiny_path), "-q"]) == 3
     assert "not enough memory" in capsys.readouterr().err
 
@@ -224,7 +224,7 @@ def test_a_bug_is_not_dressed_up_as_a_mistake(tiny_path, monkeypatch):
     def bug(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("vftsim.study.runs.execution.Replications.run", bug)
+    monkeypatch.setattr("vftsim.study.execution.Replications.run", bug)
     with pytest.raises(ZeroDivisionError):
         main(["run", str(tiny_path), "-q"])
 

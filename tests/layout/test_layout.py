@@ -82,6 +82,24 @@ def _may_import(room: str, other: str) -> bool:
     return other == room or other not in _LEVEL or _LEVEL[other] < _LEVEL[room]
 
 
+_OF_STUDY = ("figures", "runs", "store", "execution", "blocks", "designs")
+
+
+def test_imports_run_one_way_within_study() -> None:
+    """What a room of it is to be read for needs nothing that comes after."""
+    inside = {path: path.relative_to(_PACKAGE / "study").parts[0] for path in _FILES if _room(path) == "study"}
+    assert {name.removesuffix(".py") for name in inside.values()} == {*_OF_STUDY, "__init__"}
+    others = (
+        (path, name.split(".")[2]) for path in inside for name in _imported(path) if name.startswith("vftsim.study.")
+    )
+    wrong = [
+        f"{_name(path)} must not import {other}"
+        for path, other in others
+        if _OF_STUDY.index(other) > _OF_STUDY.index(inside[path].removesuffix(".py"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_file_imports_itself_by_a_detour() -> None:
     """Neither inside a function nor for the type checker alone."""
     modules = {_module(path): path for path in _FILES}

@@ -16,7 +16,7 @@ from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.report import charts
 from vftsim.spec.shipped import shipped_dir
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 SERVER = """\

@@ -18,7 +18,7 @@ from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
 from vftsim.records import runner
 from vftsim.spec import list_shipped, shipped_dir
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import make_progress
 

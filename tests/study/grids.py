@@ -12,7 +12,7 @@ from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.run import RunResult
 from vftsim.study.designs.study import StudyResult, run_experiment
 from vftsim.study.designs.sweep import plan_sweep
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model
 
 

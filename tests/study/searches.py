@@ -2,7 +2,7 @@
 
 from vftsim.study.designs.capacity import searched
 from vftsim.study.designs.find_capacity import constant_load_studies
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 
 
 def search_study(model, seed, jobs, *, settings, stop=None, store=None):

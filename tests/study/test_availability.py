@@ -14,7 +14,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, availability_study, restart_unavailability, shares_of_pair
 from vftsim.study.designs.failover import Crashes, crashes_of_each
 from vftsim.study.designs.simulated_years import simulated_years
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 
 pytestmark = pytest.mark.thorough

@@ -10,8 +10,8 @@ from vftsim.study.designs.capacity import bands_take, ends_of, runs_of_bands, tu
 from vftsim.study.designs.find_capacity import capacity_takes, find_capacity
 from vftsim.study.designs.protections import under
 from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.execution import Execution
 from vftsim.study.runs.estimate import needs_of
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 STEPS = "{initial: 10 /s, increment: 2 /s, duration: 4 s, transient: 1 s, most: 14}"

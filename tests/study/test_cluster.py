@@ -24,9 +24,9 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.designs.search_levels import SearchSettings
 from vftsim.study.runs.cluster import Cluster, on_cluster
+from vftsim.study.runs.versions import different, versions
 from vftsim.study.runs.workers import Workers
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.manifest import different, versions
 from vftsim.study.store.store import Store
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'vftsim[cluster]'")
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.thorough
 
 BEGINS = """
 import sys
-from vftsim.study.store import manifest as module
+from vftsim.study.runs import versions as module
 if len(sys.argv) > 4 and sys.argv[4] == "other":
     module._source = lambda: "0123456789abcdef"
 from distributed.cli import dask_worker
@@ -338,7 +338,7 @@ def test_versions_differ_by_name():
 
 
 def test_a_machine_without_a_kernel_says_why(monkeypatch):
-    from vftsim.study.store import manifest as module
+    from vftsim.study.runs import versions as module
 
     def fails():
         raise RuntimeError("no LLVM")

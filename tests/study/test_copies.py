@@ -14,9 +14,9 @@ from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.study.designs.experiment import chosen
 from vftsim.study.designs.level_search import _of_copies_the_busiest
 from vftsim.study.designs.run import precision_rule, run_study
+from vftsim.study.execution import Execution
 from vftsim.study.figures.names import catalogue, watched
 from vftsim.study.figures.summary import Summary
-from vftsim.study.runs.execution import Execution
 
 COPIES = """\
 networks: {lan: {}}

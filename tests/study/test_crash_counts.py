@@ -6,7 +6,7 @@ import vftsim
 from vftsim.composition.without_effect import remarks
 from vftsim.study.designs.failover import Crashes, crashes_of_each, failover_study
 from vftsim.study.designs.protections import under
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 
 MODEL = """\
 networks: {lan: {}}

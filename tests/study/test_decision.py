@@ -13,8 +13,8 @@ from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.decision_figures import computed
 from vftsim.study.designs.failover import protected_domain
+from vftsim.study.execution import Execution
 from vftsim.study.figures.objective import Objective, read_objective
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 pytestmark = pytest.mark.thorough
@@ -267,7 +267,7 @@ def test_an_objective_whose_limit_lies_within_the_interval_is_open(job):
 
 
 def test_objectives_have_units_and_are_refused_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("vftsim.study.runs.execution.Replications.run", None)
+    monkeypatch.setattr("vftsim.study.execution.Replications.run", None)
     for wrong, text in (
         ("load.latency.p95 <= 1 MB", "load.latency.p95 is in ms, not in MB"),
         ("nines >= 5 s", "nines has no unit, not in s"),

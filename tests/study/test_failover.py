@@ -13,7 +13,7 @@ from vftsim.study.designs import crash, failover
 from vftsim.study.designs.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
 from vftsim.study.designs.failover import Crashes, crash_instants, failover_study
 from vftsim.study.designs.protections import under
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 S, MS = 1_000_000_000, 1_000_000

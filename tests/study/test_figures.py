@@ -20,10 +20,10 @@ from vftsim.study.designs.points import points_of
 from vftsim.study.designs.run import run_study
 from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.study_spec import read_study
+from vftsim.study.execution import Execution
 from vftsim.study.figures import names
 from vftsim.study.figures.names import catalogue, check_names, find, one_figure
 from vftsim.study.figures.summary import Summary
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import labels_apart
 
 LOOP = """format: 2
@@ -96,7 +96,7 @@ def test_short_names_mean_what_they_say(loop):
     ],
 )
 def test_a_wrong_name_is_refused_before_the_work(loop, name, message, monkeypatch):
-    monkeypatch.setattr("vftsim.study.runs.execution.Replications.run", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("vftsim.study.execution.Replications.run", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(UsageError, match=message):
         compare_study([loop(), loop()], 2, Execution(), figures=[name])
     check_names(["load.latency.p99_9", "domains.vm.protection.counted.states_taken"], [loop().spec])

@@ -20,12 +20,12 @@ from vftsim.study.designs.axes import knob_of, written
 from vftsim.study.designs.capacity import CapacityStudy
 from vftsim.study.designs.find_capacity import knob_capacity
 from vftsim.study.designs.level_search import level_blocks
+from vftsim.study.designs.resources import limit_in_words
 from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.execution import Execution
 from vftsim.study.figures.names import at_any_count, one_figure
 from vftsim.study.figures.objective import Objective, read_objective
-from vftsim.study.figures.resources import limit_in_words
 from vftsim.study.figures.summary import Summary
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model, shipped_models
 from vftsim.study.runs.progress import Progress
 

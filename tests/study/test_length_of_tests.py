@@ -3,7 +3,7 @@
 import pytest
 
 from vftsim.composition.run import run_model
-from vftsim.study.figures.resources import WatchedRun, watch
+from vftsim.study.designs.resources import WatchedRun, watch
 from vftsim.study.runs.model import load_model
 
 WEB = ["workloads.tcp=null", "workloads.udp=null", "workloads.web.connections=120"]

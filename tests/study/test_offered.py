@@ -16,7 +16,7 @@ from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import stream_capacity
 from vftsim.study.designs.level_search import level_blocks
 from vftsim.study.designs.search_levels import CapacityRequest, short_offer
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 HOST = """\

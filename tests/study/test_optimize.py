@@ -31,8 +31,8 @@ from vftsim.study.designs.optimize import (
 )
 from vftsim.study.designs.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
 from vftsim.study.designs.runner import Evaluator, simulate
+from vftsim.study.execution import Execution
 from vftsim.study.figures.objective import read_objective
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=200", "measure.duration=100 ms", "measure.warm_up=50 ms")

@@ -10,9 +10,9 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import in_words
 from vftsim.stats import mean_interval
+from vftsim.study import execution
 from vftsim.study.designs.run import precision_rule, watched_in
-from vftsim.study.runs import execution
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 pytestmark = pytest.mark.thorough

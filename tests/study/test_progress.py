@@ -10,9 +10,9 @@ from tests.study.grids import kept
 from vftsim.composition.run import Run
 from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.sweep import plan_sweep
+from vftsim.study.execution import Execution, Replications
 from vftsim.study.runs import progress as shown
 from vftsim.study.runs.estimate import Expected, share_by
-from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Bar, Lines, Silent
 

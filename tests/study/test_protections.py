@@ -13,8 +13,8 @@ from vftsim.study.designs import failover
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.protections import fitting, kinds_named, of_domain, under
+from vftsim.study.execution import Execution
 from vftsim.study.figures.protection_costs import cost_notes
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 pytestmark = pytest.mark.thorough

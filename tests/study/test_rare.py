@@ -12,8 +12,8 @@ from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
 from vftsim.stats.splitting import Trials
 from vftsim.study.designs.rare import RareStudy, rare_study, read_event, read_levels, request_for
+from vftsim.study.execution import Execution
 from vftsim.study.runs.estimate import needs_of
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import resumable_store
 

@@ -14,7 +14,7 @@ from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.points import price_ranges, read_range, span_of, values_outside
 from vftsim.study.designs.runner import Evaluator, simulate
 from vftsim.study.designs.sensitivity import COMMAND, Asked, Request, sensitivity, short_names
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import resumable_store
 

@@ -21,7 +21,7 @@ from vftsim.study.designs.simulated_years import (
     simulate_year,
     simulated_years,
 )
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 MODEL = Path(__file__).parents[2] / "experiments" / "years" / "mixed-faults.yaml"

@@ -17,9 +17,9 @@ from tests.study.grids import make_grid, run_study, run_sweep
 from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
 from vftsim.files import to_json, write_file
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
+from vftsim.study.runs import versions as versions_module
 from vftsim.study.runs.workers import Interrupted
-from vftsim.study.store import manifest as manifest_module
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.lock import DirectoryLock, Holder
 from vftsim.study.store.opened import read_answer, stored
@@ -389,8 +389,8 @@ def test_the_source_of_vftsim_is_that_of_all_its_rooms(monkeypatch):
         asked.append((package, rooms, begin))
         return "0" * 64
 
-    monkeypatch.setattr(manifest_module, "source_of", noted)
-    manifest_module._source.__wrapped__()
+    monkeypatch.setattr(versions_module, "source_of", noted)
+    versions_module._source.__wrapped__()
     ((package, rooms, beside),) = asked
     assert (package / "errors.py").read_bytes() in beside
     assert (package / "composition" / "run.py").exists()

@@ -18,11 +18,11 @@ from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.designs.find_capacity import at_streams, meets, saturating_streams, stream_capacity
+from vftsim.study.designs.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
 from vftsim.study.designs.search_levels import CapacityRequest, JudgedLoad
+from vftsim.study.execution import Execution
 from vftsim.study.figures.objective import Objective
-from vftsim.study.figures.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
 from vftsim.study.figures.summary import Summary
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Workers
 from vftsim.workloads.calls import MESSAGE_BYTES

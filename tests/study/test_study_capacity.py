@@ -17,6 +17,7 @@ from vftsim.study.designs.compare import Comparison, compare_study
 from vftsim.study.designs.constant_load import Stop, constant_load
 from vftsim.study.designs.find_capacity import ramp_study, saturating_saps
 from vftsim.study.designs.ramp import RampCapacity
+from vftsim.study.designs.resources import WatchedRun, watch
 from vftsim.study.designs.search_levels import (
     QUICK_SEARCH,
     CapacityRequest,
@@ -27,8 +28,7 @@ from vftsim.study.designs.search_levels import (
     SearchSettings,
     search_levels,
 )
-from vftsim.study.figures.resources import WatchedRun, watch
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.workloads.ramp import RampEnd
 

@@ -26,7 +26,7 @@ from vftsim.study.designs.points import Point, Span, points_of, size_of, span_of
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.study_spec import COLUMNS, StudySpec, changed, read_study, shipped_studies, study_schema
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE

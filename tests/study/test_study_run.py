@@ -18,11 +18,11 @@ from vftsim.errors import UsageError
 from vftsim.files import to_json
 from vftsim.spec.shipped import PACKAGE
 from vftsim.stats import DelayHistogram
+from vftsim.study import execution as execution_module
 from vftsim.study.designs.run import RunResult, run_answer
+from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import csv_text
 from vftsim.study.runs import estimate
-from vftsim.study.runs import execution as execution_module
-from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Progress
 from vftsim.study.store.database import DATABASE

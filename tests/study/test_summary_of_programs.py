@@ -4,7 +4,7 @@ import pytest
 
 from vftsim.kernel.choose import VARIABLE
 from vftsim.study.designs.run import run_study
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 MODEL = """

@@ -22,7 +22,7 @@ from vftsim.platform.outcomes import DomainUse
 from vftsim.report.terminal import as_text
 from vftsim.study.designs import experiment, points, runner, study_blocks
 from vftsim.study.designs.study_blocks import shown
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE

@@ -10,7 +10,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.find_capacity import ramp_study
 from vftsim.study.designs.ramp import Experience, experience_of, tipping_of
 from vftsim.study.designs.search_levels import CapacityRequest
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 FIRM, FRAGILE = Ramp("firm", (), 90.0, 95.0, 100.0), Ramp("fragile", (), 30.0, 40.0, 50.0)

@@ -19,8 +19,8 @@ from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, ramp_study
 from vftsim.study.designs.run import RunResult, run_study
 from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings
+from vftsim.study.execution import Execution
 from vftsim.study.figures.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import in_yaml, load_model
 
 FITTED = TINY + 'hosts: {host: {pcpus: 2}}\ncalibrated: {by: "bench, steps 1 and 2", loads: [10 /s, 20 /s]}\n'

@@ -7,7 +7,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import warm_up
 from vftsim.study.designs.warm_up import PILOTS, WarmUpStudy, pilots_take, warm_up_study
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
 S = 1_000_000_000

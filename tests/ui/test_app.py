@@ -156,7 +156,7 @@ def test_the_load_of_every_kind_of_model_can_be_asked(opened, monkeypatch, capsy
     def begin(*_, **__):
         raise Interrupted("it has begun")
 
-    for name in ("runs.execution.Replications.run", "designs.find_capacity.searched"):
+    for name in ("execution.Replications.run", "designs.find_capacity.searched"):
         monkeypatch.setattr(f"vftsim.study.{name}", begin)
     (posed,) = opened(models=[model]).posed(f"model={model}&ask=capacity&n=2")
     assert ("-n" in posed.study.words) is (model == "lab-virtual")

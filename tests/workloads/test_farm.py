@@ -13,8 +13,8 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.records.forms import sip_farm as farm
 from vftsim.spec import load
 from vftsim.study.designs.failover import Crashes, failover_study
+from vftsim.study.execution import Execution
 from vftsim.study.runs.estimate import events_of
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.tracing.explain import exchanges
 from vftsim.workloads.farm.records import calls, loads, requests, servers

@@ -12,7 +12,7 @@ from vftsim.errors import ModelFileError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine
 from vftsim.spec import load
 from vftsim.study.designs.failover import Crashes, failover_study
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.tracing.explain import explain
 from vftsim.tracing.trace import run_traced

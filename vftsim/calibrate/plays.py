@@ -23,7 +23,7 @@ from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.named_files import model_file
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.workers import Workers
 from vftsim.study.store.resumable import together

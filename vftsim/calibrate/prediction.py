@@ -40,9 +40,9 @@ from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
 from vftsim.study.blocks.head import head, outside_notes
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.execution import Execution, Task
 from vftsim.study.figures.frames import DataFrame, frame, rows
 from vftsim.study.figures.validity import MARK, is_outside
-from vftsim.study.runs.execution import Execution, Task
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers

@@ -24,7 +24,7 @@ from vftsim.spec.suggest import listing, shown
 from vftsim.spec.yaml_source import Node
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.opened import model_of, read_answer, read_manifest

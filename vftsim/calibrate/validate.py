@@ -9,7 +9,7 @@ from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec, read_validation
 from vftsim.errors import UsageError
 from vftsim.labs.named_files import dataset_path
-from vftsim.study.runs.execution import Execution
+from vftsim.study.execution import Execution
 
 
 def run_validation(

@@ -30,8 +30,8 @@ _ENTRY = re.compile(
 PARAMETERS = "\n\nParameters\n----------\n"
 
 if TYPE_CHECKING:
+    from vftsim.study.execution import Shard
     from vftsim.study.runs.estimate import Limits, Needs
-    from vftsim.study.runs.execution import Shard
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.progress import Progress
 
@@ -162,7 +162,7 @@ class Study(Work):
 
     def share(self, shard: str | None) -> Shard:
         """Return the share of a study that ``--shard`` names, which has a directory of its own."""
-        from vftsim.study.runs.execution import Shard
+        from vftsim.study.execution import Shard
 
         parsed = Shard.parse(shard)
         if shard is not None and self.output is None:

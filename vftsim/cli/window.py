@@ -35,7 +35,7 @@ class Window:
     def recorded(self, spec: ModelSpec) -> Trace:
         """Run a checked model up to the end of the window and return what was recorded in it."""
         from vftsim.spec import DURATION
-        from vftsim.study.runs.execution import Execution
+        from vftsim.study.execution import Execution
         from vftsim.tracing.trace import window_traced
 
         Execution(self.seed, 1).check()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validated import Validated
     from vftsim.records.judge import Judgement
-    from vftsim.study.runs.execution import Execution
+    from vftsim.study.execution import Execution
     from vftsim.study.runs.model import Model
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from vftsim.interface.arguments import refuse_others
 
 if TYPE_CHECKING:
+    from vftsim.study.execution import Execution, Shard
     from vftsim.study.runs.estimate import Needs
-    from vftsim.study.runs.execution import Execution, Shard
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.progress import Progress
 
@@ -66,7 +66,7 @@ class Plan(Generic[Answered]):
     def answer(self, show: Progress, shard: Shard | None = None) -> tuple[Answered, Sequence[str]]:
         """Return the answer, of a share of the runs if one is named, and remarks on it and on the directory."""
         from vftsim.study.blocks.kept import write_answer
-        from vftsim.study.runs.execution import WHOLE, Execution
+        from vftsim.study.execution import WHOLE, Execution
         from vftsim.study.store.resumable import resumable_store
         from vftsim.study.store.store import Opening
 

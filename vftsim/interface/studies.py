@@ -364,7 +364,7 @@ def failover(
     """
     from vftsim.study.designs.failover import DEFAULT_CRASHES, Crashes, failover_study
     from vftsim.study.designs.protections import of_domain, under
-    from vftsim.study.runs.execution import fewer_crashes
+    from vftsim.study.execution import fewer_crashes
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     chosen = asked if protection is None else under(of_domain(asked, domain), protection)
@@ -450,7 +450,7 @@ def availability(
     from vftsim.study.designs.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.designs.failover import Crashes
     from vftsim.study.designs.protections import kinds_named, of_domain
-    from vftsim.study.runs.execution import fewer_crashes
+    from vftsim.study.execution import fewer_crashes
 
     chosen, count = fewer_crashes(of_domain(as_model(model), domain), crashes, DEFAULT_CRASHES, quick)
     kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns_if_given(after_s, "--after"))

@@ -19,7 +19,7 @@ def availability(call: StudyCall, *, common: ModelStudy) -> None:
         raise UsageError("--after is about single failovers; --simulate watches a fault until redundancy is back")
     else:
         from vftsim.study.designs.availability import DEFAULT_CRASHES
-        from vftsim.study.runs.execution import fewer_crashes
+        from vftsim.study.execution import fewer_crashes
 
         model, crashes = call.arguments["model"], call.arguments.get("crashes")
         chosen, count = fewer_crashes(model, crashes, DEFAULT_CRASHES, common.quick)

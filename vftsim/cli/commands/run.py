@@ -53,7 +53,7 @@ def run(call: StudyCall, shard: str | None = None, *, common: Runs) -> None:
     """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest."""
     if ((common.force and common.report is None) or call.arguments["resume"]) and common.output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
-    from vftsim.study.runs.execution import Shard
+    from vftsim.study.execution import Shard
 
     share = Shard.parse(shard)
     if shard is not None and (common.output is None or "precision_percent" in call.arguments):

@@ -31,11 +31,11 @@ from vftsim.study.designs import failover
 from vftsim.study.designs.crash import BackupFailure
 from vftsim.study.designs.fault_chain import Shares
 from vftsim.study.designs.protections import fitting
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, frame, rows
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 

@@ -23,14 +23,14 @@ from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.designs.level_search import SAPS, LevelSearch, level_blocks, of_prices, search_level
+from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants
 from vftsim.study.designs.ramp import RampCapacity, ramp_blocks, ramp_capacity_of
 from vftsim.study.designs.search_levels import JudgedLoad, JudgedRun, LevelStudy, SearchSettings, answer_columns
+from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.offered import rows_of
-from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants
 from vftsim.study.figures.validity import outside, varied
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
 from vftsim.study.store.resumable import together

@@ -14,10 +14,10 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs import optimize as searching
 from vftsim.study.designs.runner import Evaluator
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame, interval_columns, rows
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import resting_on_some
-from vftsim.study.runs.execution import Execution
 
 
 @dataclass(frozen=True)

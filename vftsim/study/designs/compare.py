@@ -27,11 +27,11 @@ from vftsim.stats import Estimate, median_interval
 from vftsim.study.blocks.head import head, intervals, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
+from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.names import Address, check_names
 from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_value
-from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model, labels_apart, measured_ns
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of

@@ -51,16 +51,16 @@ from vftsim.study.designs.decision_figures import (
 )
 from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, lost_in_its_crash, protected_domain
 from vftsim.study.designs.points import PROTECTION
+from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.designs.protections import fitting
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.objective import Objective, in_units
-from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.protection_costs import cost_note, of_runs, own_channel
 from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
 

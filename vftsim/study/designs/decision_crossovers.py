@@ -30,11 +30,11 @@ from vftsim.study.designs.crossovers import CERTAIN, Crossover, crossovers
 from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, computed, is_of_failure
 from vftsim.study.designs.failover import Crashes, FailoverStudy, crashes_of_each
 from vftsim.study.designs.ramp import ramp_capacity_of
+from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import CONFIDENCE, estimate_columns
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model
 
 K = TypeVar("K")

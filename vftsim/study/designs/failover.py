@@ -30,11 +30,11 @@ from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load, protected_from_start
 from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
+from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants, widened
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, OF_ESTIMATES, DataFrame, estimate_columns, frame, rows
-from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 

@@ -41,6 +41,7 @@ from vftsim.study.designs.capacity import CapacityStudy, bands_take, ramp_band, 
 from vftsim.study.designs.constant_load import Stop, at_load, constant_load
 from vftsim.study.designs.level_search import SAPS
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
+from vftsim.study.designs.resources import ceiling_pcpus, handling_domains
 from vftsim.study.designs.search_levels import (
     OF_A_RAMP,
     OF_A_STOP,
@@ -50,12 +51,11 @@ from vftsim.study.designs.search_levels import (
     LoadNames,
     SearchSettings,
 )
+from vftsim.study.execution import DEFAULT_REPLICATIONS, Execution, Replications
 from vftsim.study.figures.names import at_any_count, catalogue, meant_by, one_figure
 from vftsim.study.figures.objective import Objective, whole_objectives
-from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import DEFAULT_REPLICATIONS, Execution, Replications
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
 

@@ -19,12 +19,12 @@ from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
 from vftsim.study.designs import search_levels as searching
+from vftsim.study.designs.price_bands import Band
+from vftsim.study.designs.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
+from vftsim.study.execution import Execution
 from vftsim.study.figures import validity
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.offered import Missing, rows_of
-from vftsim.study.figures.price_bands import Band
-from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.opened import number
 

@@ -17,13 +17,13 @@ from vftsim.files import to_json, write_json
 from vftsim.spec.suggest import with_article
 from vftsim.study.designs.points import PROTECTION, Point
 from vftsim.study.designs.runner import simulate
+from vftsim.study.execution import Task
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
-from vftsim.study.runs.execution import Task
 from vftsim.study.runs.model import Model
+from vftsim.study.runs.versions import different
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.manifest import different
 from vftsim.study.store.opened import last_generation, read_manifest, stored, stored_of
 from vftsim.study.store.store import Opening, Store
 

@@ -25,9 +25,9 @@ from vftsim.stats import Estimate, binomial_interval, mean_interval
 from vftsim.stats.splitting import Pilot, Trials, find_levels, split
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.runs.estimate import Needs, going_on_of, needs_of
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 
 COMMAND = "rare"

@@ -26,6 +26,7 @@ from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.blocks.head import head, intervals, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
+from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, csv_text, rows
 from vftsim.study.figures.names import Address, check_names, watched
 from vftsim.study.figures.offered import Missing, missing_in, rows_of
@@ -33,7 +34,6 @@ from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import Row, Summary, figures_in, of_no_run
 from vftsim.study.figures.tables import short_owner, summary_table, tables
 from vftsim.study.figures.validity import MARK, outside_phases
-from vftsim.study.runs.execution import Execution, Replications
 from vftsim.study.runs.model import Model, in_yaml
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.manifest import identity

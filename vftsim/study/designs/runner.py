@@ -16,8 +16,8 @@ from vftsim.files import to_json
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.study.designs.points import Point
+from vftsim.study.execution import Execution, OnTime, Task, simulated
 from vftsim.study.figures.summary import Summary
-from vftsim.study.runs.execution import Execution, OnTime, Task, simulated
 from vftsim.study.runs.workers import Interrupted, deferred_interrupts
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.store import Store

@@ -21,9 +21,9 @@ from vftsim.errors import UsageError
 from vftsim.files import Number
 from vftsim.stats import CapacityResult, Probe, capacity_search, search_start
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import estimate_columns
 from vftsim.study.figures.offered import Missing, mean_missing
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.resumable import RunCache

@@ -29,11 +29,11 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.points import Points, Span, source_of, values_outside
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.study_spec import Factor
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, frame, interval_columns, rows
 from vftsim.study.figures.names import one_figure
 from vftsim.study.figures.summary import OF_PAIRS, Summary
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
 from vftsim.study.runs.model import Model, first_look_ns
 

@@ -35,9 +35,9 @@ from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.resumable import RunCache
 

@@ -21,10 +21,10 @@ from vftsim.study.designs.experiment import Experiment, Found, PointFigures, Rea
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.study_blocks import study_blocks
+from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, rows, with_numbers
 from vftsim.study.figures.names import only
 from vftsim.study.figures.summary import Summary
-from vftsim.study.runs.execution import Execution
 
 
 @dataclass(frozen=True)

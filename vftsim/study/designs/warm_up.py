@@ -19,9 +19,9 @@ from vftsim.stats import WarmUp, warm_up
 from vftsim.stats.warmup import BATCH, MINIMUM_BATCHES
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
+from vftsim.study.execution import Execution, Task
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution, Task
 from vftsim.study.runs.model import Model
 
 PILOTS = 20

@@ -1,1 +1,1 @@
-"""Runs of a study: models, replications, where they are executed, how far they are, and what they will take."""
+"""What is run: models, on which workers, how far it is, and what it will take."""

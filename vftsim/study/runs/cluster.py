@@ -6,7 +6,7 @@
 * **One task at a time in each worker process**, another one waits there.  Each is sent to a worker by name, so
   what a lost worker was at is known here, and goes to another one: nothing else is computed again.
 * **Who may join.** A worker's versions are compared before it gets a task
-  (:func:`vftsim.study.store.manifest.versions`).
+  (:func:`vftsim.study.runs.versions.versions`).
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from typing import Any, TypeVar, cast
 
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
+from vftsim.study.runs.versions import different, engine_of_here, versions
 from vftsim.study.runs.workers import Notify, applied, clusters, silent
-from vftsim.study.store.manifest import different, engine_of_here, versions
 
 try:
     import distributed
