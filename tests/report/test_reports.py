@@ -175,6 +175,7 @@ def test_a_chart_of_several_results_has_one_meaning_on_each_axis_and_says_whose_
     parts = [[one], [other], [weighed]]
     both, alone = (each for each in beside(parts, [manifest] * 3, "abc") if isinstance(each, Chart))
     assert (both.x, [each.name for each in both.series]) == ("load (/s)", ["a: simulated", "b: simulated", "measured"])
+    assert not [e for e in beside(parts, [manifest] * 3, "abc") if isinstance(e, Table) and not e.rows], "all are alike"
     assert (alone.x, [each.name for each in alone.series]) == ("weight", ["c: simulated", "measured"])
     assert (both.limits, both.at) == ([(80.0, "limit")], [(10.0, "a: tips"), (20.0, "b: tips")])
     assert (both.within, both.scale) == (None, "log"), "a shade, or a scale, of one alone would be taken for all"

@@ -51,7 +51,7 @@ def command_of(manifest: Mapping[str, Any]) -> str:
     return shlex.join(["vftsim", *words[1:]])
 
 
-def differences(manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table:
+def differences(manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Block:
     """Return the keys in which the first models of results differ, a column a result, and nothing else."""
     firsts = [manifest["models"][0]["resolved"] for manifest in manifests]
     flat = [dict(_flat({key: value for key, value in first.items() if key not in _OF_SOURCES})) for first in firsts]
@@ -61,8 +61,9 @@ def differences(manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]) -
     seeds = [str(manifest["seed"]) for manifest in manifests]
     if len(set(seeds)) > 1:
         rows.append(["seed", *seeds])
-    title = "What differs" if rows else "What differs: nothing but how they were asked"
-    return Table(("key", *labels), rows, title, texts=1 + len(labels))
+    if not rows:
+        return Note(f"{', '.join(labels)}: their first models differ in nothing but how they were asked.")
+    return Table(("key", *labels), rows, "What differs", texts=1 + len(labels))
 
 
 def _flat(data: Any, path: str = "") -> list[tuple[str, str]]:
