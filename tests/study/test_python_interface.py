@@ -32,6 +32,13 @@ def test_a_run_prints_what_the_command_prints(model, tmp_path, capsys):
     assert capsys.readouterr().out == str(result)
 
 
+def test_a_variant_is_written_as_in_the_command():
+    """The docstring said so, and it was looked for as a file."""
+    slower = "xen-media-native+workloads.media.streams=10"
+    models = plan_of(vftsim.compare, {"models": ["xen-media-native", slower]}).models
+    assert [(model.label, model.spec.workloads["media"].streams) for model in models][1] == (slower, 10)
+
+
 def test_a_session_shows_what_commands_print_and_not_all_that_a_result_holds(model):
     traced = vftsim.trace(model, 0.05, 0.01)
     for shown in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import math
@@ -30,6 +31,14 @@ def as_model(
     if not isinstance(loaded, Model):
         raise UsageError(f"a model is a name, a file, or what vftsim.load returns; got {model!r}")
     return loaded.quick(least_ns) if quick else loaded
+
+
+def as_variant(model: Model | str | Path) -> Model:
+    """Return a model; of a text ``MODEL+KEY=VALUE`` the one with these changes, called by them."""
+    from vftsim.study.runs.model import variant_of
+
+    name, changes = variant_of(model) if isinstance(model, str) else (model, [])
+    return dataclasses.replace(as_model(name, changes), label=str(model)) if changes else as_model(name)
 
 
 def to_ns(time_s: float, option: str = "a time") -> int:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.arguments import as_model, to_ns, to_ns_if_given
+from vftsim.interface.arguments import as_model, as_variant, to_ns, to_ns_if_given
 from vftsim.interface.plan import Plan, conducted
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def compare(
     from vftsim.study.runs.estimate import total
     from vftsim.study.runs.model import first_look_ns
 
-    chosen = [as_model(each) for each in models]
+    chosen = [as_variant(each) for each in models]
     if quick:
         least_ns = first_look_ns(chosen)
         chosen = [each.quick(least_ns) for each in chosen]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vftsim.cli.common import ScaledStudy
@@ -57,13 +55,8 @@ def compare(call: StudyCall, *, common: ScaledStudy) -> None:
 
 
 def _variant(named: str, common: ScaledStudy) -> Model:
-    """Return a model as named: a file or shipped name, with changes of its own behind plus signs.
+    from vftsim.study.runs.model import variant_of
 
-    A plus sign that no key and equals sign follow is part of a name or of a value (``at: step 2 + 6 s``, ``1e+2 /s``).
-    """
-    if "+" not in named or Path(named).exists():
-        return common.loaded(named)
-    name, *changes = re.split(r"\+(?=[^+=]*=)", named)
-    if not changes:
-        name, *changes = named.split("+")
-    return replace(common.loaded(name, *changes), label=named)
+    name, changes = variant_of(named)
+    loaded = common.loaded(name, *changes)
+    return replace(loaded, label=named) if changes else loaded

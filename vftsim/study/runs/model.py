@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -87,6 +88,19 @@ def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model
     Refuses a file, one it extends or an override that is wrong, and a name that is none.
     """
     return model_of(read_document(name_or_path), str(name_or_path), overrides)
+
+
+def variant_of(named: str) -> tuple[str, list[str]]:
+    """Return the name or file of ``MODEL+KEY=VALUE+KEY=VALUE`` and its changes, none where a plus is part of the name.
+
+    A plus sign that no key and equals sign follow is part of a name or of a value (``at: step 2 + 6 s``, ``1e+2 /s``).
+    """
+    if "+" not in named or Path(named).exists():
+        return named, []
+    name, *changes = re.split(r"\+(?=[^+=]*=)", named)
+    if not changes:
+        name, *changes = named.split("+")
+    return name, changes
 
 
 def model_of(document: Document, label: str, overrides: Sequence[str] = ()) -> Model:
