@@ -70,6 +70,21 @@ def test_an_exchange_is_one_request(model, window_s):
     assert all(len(one.chain) == 1 for one in found)
 
 
+def test_streams_beside_requests_are_no_exchanges(tmp_path):
+    """They wait for no answer: of five packets of a stream, 20 ms apart, one exchange of 80 ms was made."""
+    relay = "  m: {host: n1, interfaces: {eth0: {path: {kind: moderated}}}, applications: {r: {kind: media_relay}}}\n"
+    media = "  v: {kind: rtp, to: m, streams: 3}\n"
+    load = LOAD.replace("{u:", "\n  u:").replace("}}\n", "}\n") + media
+    trace = traced(tmp_path, TIERS.replace("FIRST", "credit").replace("PATH", "moderated") + relay + load)
+    assert any(packet.flow == "v" for packet in trace.packets)
+    assert {one.chain[0].flow for one in exchanges(trace)} == {"u"}
+    held = tmp_path / "held.yaml"
+    held.write_text(
+        TIERS.replace("FIRST", "credit").replace("PATH", "moderated") + "    protection: {kind: checkpoint}\n" + LOAD
+    )
+    assert vftsim.explain(held, "output").title.startswith("db stream "), "what it sends to another program"
+
+
 def test_a_pcpu_says_whose_it_is(tmp_path):
     trace = traced(tmp_path, TWO_SCHEDULERS)
     assert trace.pcpu_names == ["n1 pCPU 0", "n1 pCPU 1", "n2 pCPU 0"]

@@ -120,7 +120,7 @@ def exchanges(trace: Trace) -> list[Exchange]:
     """Return the exchanges that began and ended in the window, by their ends."""
     streams: dict[tuple[str, int, int, int], list[PacketTrace]] = {}
     for packet in trace.seen:
-        if packet.flow and not packet.wire_ns:
+        if packet.flow:
             streams.setdefault((packet.flow, packet.stream, packet.entity, packet.exchange), []).append(packet)
     answered = [
         Exchange(tuple(_chain(packets)))
@@ -249,7 +249,7 @@ def explained(trace: Trace, of: str = "packet", which: str | int = "worst") -> E
     number = _chosen([delay_ns for delay_ns, _ in every], which, _NONE[of])
     delay_ns, found = every[number]
     chain = found.chain if isinstance(found, Exchange) else (found,)
-    title, first = f"{chain[0].flow} stream {chain[0].stream}", chain[0]
+    title, first = f"{chain[0].flow or chain[0].domain} stream {chain[0].stream}", chain[0]
     if isinstance(found, Exchange):
         title += f", {first.label or 'packet'} to {chain[-1].label or 'answer'}"
         parts = explain_exchange(found, trace)

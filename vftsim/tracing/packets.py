@@ -88,7 +88,7 @@ class PacketTrace:
     exchange: int = 0
     """Which exchange of its stream it belongs to; 0: a stream is one."""
     is_last: bool = True
-    """Whether the exchange can be over when a client has it."""
+    """Whether the exchange can be over when a client has it; never of traffic that waits for no answer."""
 
     @property
     def begin_ns(self) -> int:
@@ -140,6 +140,7 @@ class PacketReader:
         self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
         workloads = {name: run.spec.workload_of(name) for name in built.drivers}
         self.wires = {name: each.wire(run.spec.target_of(each)[2]) for name, each in workloads.items()}
+        self._asking = {name for name, each in workloads.items() if each.needs_link}
         self._wire_ns = {name: driver.wire_ns() for name, driver in built.drivers.items()}
         self._numbers: Counter[tuple[int, int]] = Counter()
         self._alive: dict[int, tuple[tuple[int, int], PacketTrace]] = {}
@@ -191,7 +192,7 @@ class PacketReader:
         packet = PacketTrace(
             name, domain, begun, stream, passed.entity, number, message, wire.name(message), size, wire_ns, []
         )
-        packet.exchange, packet.is_last = wire.exchange(message), wire.is_last(message)
+        packet.exchange, packet.is_last = wire.exchange(message), name in self._asking and wire.is_last(message)
         return packet
 
     def _end(self, packet: int, packet_trace: PacketTrace, how: str) -> None:
