@@ -58,7 +58,7 @@ waiting_list = Chain(customer_rows, "link")
 
 
 @event
-def on_arrival(sim: Sim, place: int, token: int) -> None:
+def on_arrival(sim: Sim, place: int) -> None:
     """A customer comes, and the next one is expected."""
     queue = queue_rows(sim)[place]
     row = customer_rows.new(sim)
@@ -83,7 +83,7 @@ def serve_next(sim: Sim, queue: Queue, place: int) -> None:
 
 
 @event
-def on_served(sim: Sim, place: int, token: int) -> None:
+def on_served(sim: Sim, place: int) -> None:
     """A server is idle again."""
     queue = queue_rows(sim)[place]
     queue.idle_servers += 1

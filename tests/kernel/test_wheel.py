@@ -46,7 +46,7 @@ def on_mark(sim: Sim, place: int, token: int) -> None:
 
 
 @event
-def on_slip(sim: Sim, target: int, token: int) -> None:
+def on_slip(sim: Sim, target: int) -> None:
     at(sim, sim.now_ns - target, 0, 0, on_mark, 0)
 
 

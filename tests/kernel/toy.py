@@ -38,7 +38,7 @@ def see(sim: Sim, what: int) -> None:
 
 
 @event
-def on_arrival(sim: Sim, place: int, token: int) -> None:
+def on_arrival(sim: Sim, place: int) -> None:
     queue = queues(sim)[place]
     row = customers.new(sim)
     customers(sim)[row].arrived_ns = sim.now_ns
@@ -54,7 +54,7 @@ def serve(sim: Sim, queue: Queue, place: int) -> None:
 
 
 @event
-def on_served(sim: Sim, place: int, token: int) -> None:
+def on_served(sim: Sim, place: int) -> None:
     queue = queues(sim)[place]
     row = waiting_list.pop(sim, queue.waiting)
     queue.wait_ns += sim.now_ns - customers(sim)[row].arrived_ns
@@ -65,7 +65,7 @@ def on_served(sim: Sim, place: int, token: int) -> None:
 
 
 @event
-def on_seen(sim: Sim, place: int, token: int) -> None:
+def on_seen(sim: Sim, place: int) -> None:
     see(sim, place)
 
 

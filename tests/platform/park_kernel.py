@@ -55,14 +55,14 @@ visitors = workload.kind("visitors of a park")
 
 
 @event
-def on_visit(sim: Sim, place: int, token: int) -> None:
+def on_visit(sim: Sim, place: int) -> None:
     """A client of a pool sends a packet of that number."""
     tally(sim)[1].sent += 1
     send_to_host(sim, new_packet(sim, 1, place, sim.now_ns))
 
 
 @event
-def on_attempt(sim: Sim, place: int, token: int) -> None:
+def on_attempt(sim: Sim, place: int) -> None:
     """A client of a SIP server begins an attempt."""
     benches(sim)[1].begun += 1
     start_attempt(sim, benches(sim)[1], place)

@@ -58,17 +58,17 @@ def job_done(sim: Sim, place: int, argument: int) -> None:
 
 
 @event
-def on_job(sim: Sim, place: int, token: int) -> None:
+def on_job(sim: Sim, place: int) -> None:
     start_job(sim, place)
 
 
 @event
-def on_pause(sim: Sim, place: int, token: int) -> None:
+def on_pause(sim: Sim, place: int) -> None:
     jobs.freeze(sim, domains(sim)[place])
 
 
 @event
-def on_resume(sim: Sim, place: int, token: int) -> None:
+def on_resume(sim: Sim, place: int) -> None:
     jobs.thaw(sim, domains(sim)[place])
 
 

@@ -48,7 +48,7 @@ answers = Table("disk_answers", Answer, 1 << 18)
 
 
 @event
-def on_ask(sim: Sim, place: int, token: int) -> None:
+def on_ask(sim: Sim, place: int) -> None:
     """Ask for what the place says, 10 times a tag and what; what is done at once is noted at once."""
     disk = disks.disks(sim)[1]
     is_done = False

@@ -149,7 +149,7 @@ def put(sim: Sim, port: int, number: int, size_bytes: int) -> None:
 
 
 @event
-def on_visit(sim: Sim, place: int, token: int) -> None:
+def on_visit(sim: Sim, place: int) -> None:
     """A packet reaches the card; its number and the port's are in the answer's row."""
     row = packets.new(sim)
     made = packets(sim)[row]
@@ -161,12 +161,12 @@ def on_visit(sim: Sim, place: int, token: int) -> None:
 
 
 @event
-def on_job(sim: Sim, place: int, token: int) -> None:
+def on_job(sim: Sim, place: int) -> None:
     jobs.submit(sim, domains(sim)[1], place, 0, 0, 0)
 
 
 @event
-def on_look(sim: Sim, place: int, token: int) -> None:
+def on_look(sim: Sim, place: int) -> None:
     row = lags.new(sim)
     lags(sim)[row].number = mechanism.lag(sim, guards(sim)[place])
 

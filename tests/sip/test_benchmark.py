@@ -51,7 +51,7 @@ class Begun:
 
 
 @event
-def on_end(sim: Sim, place: int, token: int) -> None:
+def on_end(sim: Sim, place: int) -> None:
     end(sim, benches(sim)[attempts(sim)[place].bench], attempts(sim)[place])
 
 

@@ -63,12 +63,12 @@ def ask_again(sim: Sim, row: int, _: int) -> int:
 
 
 @event
-def on_wait(sim: Sim, place: int, token: int) -> None:
+def on_wait(sim: Sim, place: int) -> None:
     pass
 
 
 @event
-def on_answer(sim: Sim, place: int, token: int) -> None:
+def on_answer(sim: Sim, place: int) -> None:
     repeateds(sim)[place].repetition.timer = 0
 
 

@@ -60,7 +60,7 @@ def hold(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @event
-def on_beat(sim: Sim, place: int, token: int) -> None:
+def on_beat(sim: Sim, place: int) -> None:
     beat = beats(sim)[place]
     count = beat.held.length
     for _ in range(count):

@@ -20,6 +20,7 @@ from vftsim.kernel.declare import (
     event,
     fail,
     is_due_before,
+    timer,
     watch,
 )
 from vftsim.kernel.engine import FOREVER_NS, Engine
@@ -55,5 +56,6 @@ __all__ = [
     "is_due_before",
     "link",
     "make_engine",
+    "timer",
     "watch",
 ]

@@ -27,7 +27,7 @@ def make_due(sim: Sim, item: int) -> None:
 
 
 @event
-def on_due(sim: Sim, item: int, token: int) -> None:
+def on_due(sim: Sim, item: int) -> None:
     make_due(sim, item)
 
 

@@ -9,13 +9,13 @@ A mechanism's module declares records and tables, and functions over them:
 * :class:`Part`: a function of a kernel.  Any function with its types that a callback, an entry or another part calls
   is one.
 * :class:`Family`: functions of one signature that are stored in records as numbers and called later; ``event`` is the
-  family of what happens at an instant.
+  family of what happens at an instant, and :func:`timer` declares an event that can be called off.
 * :class:`Sort`: a sort of part (scheduler, I/O path, ...); its :meth:`Sort.slot` declares an operation, a
   :class:`Kind` of the sort implements it.
 * :func:`entry`: what the driver may call.
 
-A callback or an entry that is handed the number of a row may say so by its types: of ``(sim: Sim, vcpu: Vcpu, token:
-int)`` the second is the row itself, of the one table that has such records.  Any function but a slot may work on rows
+A callback or an entry that is handed the number of a row may say so by its types: of ``(sim: Sim, vcpu: Vcpu)`` the
+second is the row itself, of the one table that has such records.  Any function but a slot may work on rows
 that stand beside those of its arguments: ``(sim: Sim, guard: Guard, channel: Channel = BESIDE)`` is called without the
 last.
 
@@ -192,9 +192,12 @@ def part_of(function: Callable[..., Any]) -> Part:
 class Action(Part):
     """A member of a :class:`Family`: stands for its number wherever it is not called."""
 
-    def __init__(self, function: Callable[..., Any], family: Family) -> None:
+    def __init__(
+        self, function: Callable[..., Any], family: Family, kept: tuple[Table[Any], str] | None = None
+    ) -> None:
         super().__init__(function)
         self.family = family
+        self.kept = kept
 
 
 class Family:
@@ -214,7 +217,17 @@ class Family:
 
 
 event = Family("event", 2)
-"""What happens at an instant: ``(sim, target, token)``.  A token that is not the one its planner stored is stale."""
+"""What happens at an instant: ``(sim, target)``, or ``(sim, target, token)`` of one that asks for its token itself."""
+
+
+def timer(table: Table[Any], field: str) -> Callable[[Callable[..., None]], int]:
+    """Declare an event that can be called off: ``(sim, target)``, where ``target`` is a row of ``table``.
+
+    Whoever plans it keeps the token of :func:`at` in ``field`` of that row, and calls it off by writing 0 or the token
+    of another there: one whose token is no longer kept comes to nothing.  The field is 0 again when the event happens.
+    """
+    return lambda function: Action(function, event, (table, field))  # type: ignore[return-value]
+
 
 watch = Family("watch", 0)
 """What looks at the state after each event while ``sim.watching`` has its number: ``(sim)``."""

@@ -222,7 +222,7 @@ class _Linker:
         arguments = ast.arguments([], [ast.arg(a.arg) for a in tree.args.args], None, [], [], None, [])
         fresh = ast.FunctionDef(f"{part.name}__default" if isinstance(part, Slot) else part.name, arguments, [], [])
         ast.copy_location(fresh, tree)
-        fresh.body = [*rewriter.rows_looked_up(fresh), *rewriter.statements(body)]
+        fresh.body = [*rewriter.rows_looked_up(fresh), *rewriter.token_looked_at(fresh), *rewriter.statements(body)]
         function = Function(fresh.name, fresh, path, rewriter.calls)
         return _Written(function, part.function, rewriter.resolved, rewriter.asked)
 
@@ -381,6 +381,20 @@ class _Rewriter(ast.NodeVisitor):
             lookups.append((argument.arg, table, f"{owner}.row"))
         del arguments[count:]
         return [self._parsed(f"{name} = {sim}.{table.name}[{row}]", function) for name, table, row in lookups]
+
+    def token_looked_at(self, function: ast.FunctionDef) -> list[ast.stmt]:
+        """Give an event its token, and return what ends a timer whose token is no longer kept."""
+        arguments = function.args.args
+        if not isinstance(self.part, Action) or self.part.family is not declare.event or len(arguments) != 2:
+            return []
+        arguments.append(ast.arg("token"))
+        if self.part.kept is None:
+            return []
+        table, field = self.part.kept
+        self._ask(_Linker.table, table)
+        row = f"{arguments[0].arg}.{table.name}[{arguments[1].arg}]"
+        lines = (f"kept__row = {row}", f"if token != kept__row.{field}: return", f"kept__row.{field} = 0")
+        return [self._parsed(line, function) for line in lines]
 
     def _table_of(self, record: type[Record], place: ast.AST) -> Table[Any]:
         tables = TABLES.get(record, [])

@@ -21,7 +21,7 @@ pauses = Table("pauses", Pause, 4096)
 
 
 @event
-def on_pause(sim: Sim, pause_row: int, token: int) -> None:
+def on_pause(sim: Sim, pause_row: int) -> None:
     """Have the driver called after this event."""
     pause = pauses(sim)[pause_row]
     pause.is_due = True

@@ -153,7 +153,7 @@ def forget(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_ask(sim: Sim, number: int, token: int) -> None:
+def on_ask(sim: Sim, number: int) -> None:
     """A request reaches the card."""
     row = packets.new(sim)
     made = packets(sim)[row]
@@ -177,7 +177,7 @@ def answer(sim: Sim, program: Application, packet: int) -> None:
 
 
 @event
-def on_answer(sim: Sim, number: int, token: int) -> None:
+def on_answer(sim: Sim, number: int) -> None:
     """The answer to a request is due."""
     put(sim, number)
 
@@ -214,7 +214,7 @@ def start_computing(sim: Sim, a: int, b: int) -> None:
 
 
 @event
-def on_probe(sim: Sim, guard_row: int, token: int) -> None:
+def on_probe(sim: Sim, guard_row: int) -> None:
     """Write down what a crash at this instant would find."""
     row = probes.new(sim)
     probes(sim)[row].crash_ns = sim.now_ns

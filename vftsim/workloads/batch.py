@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -158,13 +158,11 @@ def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     process.replica_ns = note_read(sim, guards(sim)[guard], batch.disk_size_bytes) if process.is_read else 0
 
 
-@event
-def on_disk(sim: Sim, process: BatchProcess, token: int) -> None:
+@timer(batch_processes, "planned")
+def on_disk(sim: Sim, process: BatchProcess) -> None:
     """A disk operation is done."""
-    if token == process.planned:
-        process.planned = 0
-        batch = batches(sim)[process.batch]
-        compute(sim, batch, process, logging_ns(sim, batch, process))
+    batch = batches(sim)[process.batch]
+    compute(sim, batch, process, logging_ns(sim, batch, process))
 
 
 def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
@@ -195,11 +193,8 @@ def pause(sim: Sim, batch: Batch, process: BatchProcess, pause_ns: int) -> None:
     process.planned = at(sim, sim.now_ns + pause_ns, EventKind.TIMER, process.row, on_begin, process.row)
 
 
-@event
-def on_begin(sim: Sim, process: BatchProcess, token: int) -> None:
-    if token != process.planned:
-        return
-    process.planned = 0
+@timer(batch_processes, "planned")
+def on_begin(sim: Sim, process: BatchProcess) -> None:
     batch = batches(sim)[process.batch]
     begin(sim, batch, process)
     compute(sim, batch, process, 0)

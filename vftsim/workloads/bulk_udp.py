@@ -60,14 +60,14 @@ udp_bulks = Table("udp_bulks", UdpBulk, 256)
 
 
 @event
-def on_begin(sim: Sim, flow: UdpFlow, token: int) -> None:
+def on_begin(sim: Sim, flow: UdpFlow) -> None:
     flow.first_ns = sim.now_ns
     flow.end_ns = sim.now_ns + udp_bulks(sim)[flow.bulk].duration_ns
     send_datagram(sim, flow)
 
 
 @event
-def on_due(sim: Sim, udp_flow_row: int, token: int) -> None:
+def on_due(sim: Sim, udp_flow_row: int) -> None:
     """The next datagram is due."""
     send_datagram(sim, udp_flows(sim)[udp_flow_row])
 

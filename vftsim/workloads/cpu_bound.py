@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, timer
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -59,11 +59,9 @@ def pause(sim: Sim, cpu_bound: CpuBound, phase_ns: int) -> None:
     cpu_bound.burst = at(sim, due_ns, EventKind.TIMER, cpu_bound.serial, on_burst, cpu_bound.row)
 
 
-@event
-def on_burst(sim: Sim, cpu_bound: CpuBound, token: int) -> None:
+@timer(cpu_bounds, "burst")
+def on_burst(sim: Sim, cpu_bound: CpuBound) -> None:
     """Begin to compute."""
-    if token != cpu_bound.burst:
-        return
     demand_ns = begin_burst(sim, cpu_bound)
     domain = domains(sim)[cpu_bound.domain]
     cpu_bound.process = ensure_process(sim, domain, cpu_bound.process, False)

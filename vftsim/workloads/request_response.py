@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
@@ -109,13 +109,13 @@ clients = Table("exchange_clients", Client, 1 << 21, "lower the rate, or shorten
 
 
 @event
-def on_turn(sim: Sim, client: Client, token: int) -> None:
+def on_turn(sim: Sim, client: Client) -> None:
     """Send a client's next request."""
     begin_request(sim, exchanges(sim)[client.exchange], client)
 
 
 @event
-def on_arrival(sim: Sim, exchange: Exchange, token: int) -> None:
+def on_arrival(sim: Sim, exchange: Exchange) -> None:
     """Send a request of an open loop, and plan the next."""
     row = clients.new(sim, exchange=exchange.row)
     client = clients(sim)[row]
@@ -160,12 +160,9 @@ def plan_look(sim: Sim, client: Client) -> None:
     client.timer = at(sim, client.due_ns, EventKind.TIMER, client.row, on_no_answer, client.row)
 
 
-@event
-def on_no_answer(sim: Sim, client: Client, token: int) -> None:
+@timer(clients, "timer")
+def on_no_answer(sim: Sim, client: Client) -> None:
     """Repeat a request that has not been answered, or give it up."""
-    if token != client.timer:
-        return
-    client.timer = 0
     if client.due_ns == 0:
         return
     # The wait is that of a later request, perhaps of the row's next user.

@@ -101,7 +101,7 @@ def send(sim: Sim, station: Station, packet: int) -> None:
 
 
 @event
-def on_reaching_switch(sim: Sim, packet_row: int, token: int) -> None:
+def on_reaching_switch(sim: Sim, packet_row: int) -> None:
     """A frame of a client has crossed its own link."""
     packet = packets(sim)[packet_row]
     station = stations(sim)[packet.entity]
@@ -137,7 +137,7 @@ def plan_release(sim: Sim, row: int) -> None:
 
 
 @event
-def on_release(sim: Sim, link_row: int, token: int) -> None:
+def on_release(sim: Sim, link_row: int) -> None:
     """Let frames that were held back go as far as they fit, and their senders with them."""
     egress = egresses(sim)[link_row]
     # Before anything leaves: what stays held back is planned for anew below.
@@ -172,7 +172,7 @@ def plan_room(sim: Sim, station: Station) -> None:
 
 
 @event
-def on_room(sim: Sim, station: Station, token: int) -> None:
+def on_room(sim: Sim, station: Station) -> None:
     """Resume a client, and see to the next; a second event for one wait finds nobody waiting."""
     if not station.is_waiting:
         return

@@ -56,22 +56,22 @@ def job_done(sim: Sim, place: int, argument: int) -> None:
 
 
 @event
-def on_begin(sim: Sim, place: int, token: int) -> None:
+def on_begin(sim: Sim, place: int) -> None:
     begin(sim, place)
 
 
 @event
-def on_forget(sim: Sim, place: int, token: int) -> None:
+def on_forget(sim: Sim, place: int) -> None:
     jobs.forget(sim, domains(sim)[place])
 
 
 @event
-def on_freeze(sim: Sim, place: int, token: int) -> None:
+def on_freeze(sim: Sim, place: int) -> None:
     jobs.freeze(sim, domains(sim)[place])
 
 
 @event
-def on_thaw(sim: Sim, place: int, token: int) -> None:
+def on_thaw(sim: Sim, place: int) -> None:
     jobs.thaw(sim, domains(sim)[place])
 
 

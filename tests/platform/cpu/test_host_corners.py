@@ -104,7 +104,7 @@ def start_two(sim: Sim, place: int, argument: int) -> None:
 
 
 @event
-def start_chain(sim: Sim, place: int, token: int) -> None:
+def start_chain(sim: Sim, place: int) -> None:
     """Start a job, and when it is done the two whose rows follow."""
     job = scripted_jobs(sim)[place]
     jobs.submit(sim, domains(sim)[job.domain], job.demand_ns, start_two, place + 2, place + 1)
@@ -137,7 +137,7 @@ def wake_and_continue(sim: Sim, row: int, argument: int) -> None:
 
 
 @event
-def start_continuing_job(sim: Sim, row: int, token: int) -> None:
+def start_continuing_job(sim: Sim, row: int) -> None:
     jobs.submit(sim, domains(sim)[row], MS // 5, wake_and_continue, row, 0)
 
 
@@ -161,7 +161,7 @@ def freeze_own(sim: Sim, place: int, argument: int) -> None:
 
 
 @event
-def start_freezing_job(sim: Sim, place: int, token: int) -> None:
+def start_freezing_job(sim: Sim, place: int) -> None:
     jobs.submit(sim, domains(sim)[place], MS, freeze_own, place, 0)
 
 

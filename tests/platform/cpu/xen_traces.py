@@ -46,7 +46,7 @@ traced_jobs = Table("traced_jobs", TracedJob, 1 << 13)
 
 
 @event
-def on_job(sim: Sim, place: int, token: int) -> None:
+def on_job(sim: Sim, place: int) -> None:
     job = traced_jobs(sim)[place]
     vcpu = vcpus(sim)[job.vcpu]
     jobs.raise_interrupt(sim, domains(sim)[vcpu.domain], vcpu, job.demand_ns, job_done, place, 0)

@@ -63,7 +63,7 @@ def begin_load(sim: Sim, row: int, _: int) -> None:
 
 
 @event
-def on_period(sim: Sim, row: int, token: int) -> None:
+def on_period(sim: Sim, row: int) -> None:
     begin_period(sim, row)
 
 

@@ -9,7 +9,7 @@ Re-entrancy: a finished piece of work may wake anything, freeze domains and make
 again before its callback returns; the host then leaves the pCPU as the callback put it (:func:`on_run_end`).
 """
 
-from vftsim.kernel import BESIDE, EventKind, Sim, at, event, is_due_before
+from vftsim.kernel import BESIDE, EventKind, Sim, at, is_due_before, timer
 from vftsim.platform.cpu import guest_scheduler, scheduler
 from vftsim.platform.cpu.guest import finish, next_run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note
@@ -255,29 +255,24 @@ def interrupt(sim: Sim, vcpu: Vcpu) -> None:
     run_next(sim, hosts(sim)[vcpu.host], pcpu, vcpu)
 
 
-@event
-def on_slice_end(sim: Sim, pcpu: Pcpu, token: int) -> None:
+@timer(pcpus, "slice_end")
+def on_slice_end(sim: Sim, pcpu: Pcpu) -> None:
     """The slice of what runs on the pCPU is over."""
-    if token == pcpu.slice_end:
-        reschedule(sim, hosts(sim)[pcpu.host], pcpu)
+    reschedule(sim, hosts(sim)[pcpu.host], pcpu)
 
 
-@event
-def on_choice(sim: Sim, pcpu: Pcpu, token: int) -> None:
+@timer(pcpus, "choice")
+def on_choice(sim: Sim, pcpu: Pcpu) -> None:
     """The pCPU was asked to choose, and no slice has ended there at this instant, by which it has chosen already."""
-    if token == pcpu.choice:
-        reschedule(sim, hosts(sim)[pcpu.host], pcpu)
+    reschedule(sim, hosts(sim)[pcpu.host], pcpu)
 
 
-@event
-def on_run_end(sim: Sim, pcpu: Pcpu, token: int) -> None:
+@timer(pcpus, "completion")
+def on_run_end(sim: Sim, pcpu: Pcpu) -> None:
     """The present run is over: a piece of work is done, or has used up its quantum."""
-    if token != pcpu.completion:
-        return
     host = hosts(sim)[pcpu.host]
     row = pcpu.running
     vcpu = vcpus(sim)[row]
-    pcpu.completion = 0
     # Before finish(), which looks at what is left of the work.
     sync(sim, vcpu)
     done = finish(sim, vcpu)

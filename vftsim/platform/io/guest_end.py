@@ -91,7 +91,7 @@ def start_if_due(sim: Sim, stage: Stage) -> None:
 
 
 @event
-def on_unmasked(sim: Sim, stage: Stage, token: int) -> None:
+def on_unmasked(sim: Sim, stage: Stage) -> None:
     """Start a driver whose event has come while it was masked; it may be masked again by now."""
     if stage.is_due and not stage.is_masked:
         stage.is_due = False
@@ -99,7 +99,7 @@ def on_unmasked(sim: Sim, stage: Stage, token: int) -> None:
 
 
 @event
-def on_room(sim: Sim, ring_row: int, token: int) -> None:
+def on_room(sim: Sim, ring_row: int) -> None:
     """The guest runs again: its senders find what room has become free meanwhile."""
     serve_waiting(sim, rings(sim)[ring_row])
 

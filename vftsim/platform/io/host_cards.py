@@ -80,7 +80,7 @@ def send_to_host(sim: Sim, packet: int) -> None:
 
 
 @event
-def on_reaching_host(sim: Sim, packet_row: int, token: int) -> None:
+def on_reaching_host(sim: Sim, packet_row: int) -> None:
     """A packet has reached the card of its port."""
     mark(sim, packet_row, AT_HOST, 0, sim.now_ns, 0)
     port = ports(sim)[packets(sim)[packet_row].port]
@@ -113,7 +113,7 @@ def send_from_host(sim: Sim, port: Port, packet: int) -> None:
 
 
 @event
-def on_leaving_network(sim: Sim, packet_row: int, token: int) -> None:
+def on_leaving_network(sim: Sim, packet_row: int) -> None:
     """A packet from the host has reached its far end."""
     port = ports(sim)[packets(sim)[packet_row].port]
     links(sim)[cards(sim)[port.card].from_host].delivered += 1
@@ -121,7 +121,7 @@ def on_leaving_network(sim: Sim, packet_row: int, token: int) -> None:
 
 
 @event
-def on_burst(sim: Sim, burst_row: int, token: int) -> None:
+def on_burst(sim: Sim, burst_row: int) -> None:
     """A burst leaves as a whole, or is lost as a whole where the queue cannot hold it."""
     burst = bursts(sim)[burst_row]
     link = links(sim)[burst.link]

@@ -296,7 +296,7 @@ def plan_room(sim: Sim, link: Link) -> None:
 
 
 @event
-def on_room(sim: Sim, link: Link, token: int) -> None:
+def on_room(sim: Sim, link: Link) -> None:
     """Send the messages that wait as far as there is room, which others may have taken."""
     while link.held_back.length > 0 and wait_for_room_ns(sim, link, packets(sim)[link.held_back.first].size_bytes) == 0:
         put_on_wire(sim, link, packet_list.pop(sim, link.held_back), link.on_arrival)

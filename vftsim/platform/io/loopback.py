@@ -25,7 +25,7 @@ def send_inside(sim: Sim, port: Port, packet: int) -> bool:
 
 
 @event
-def on_crossing(sim: Sim, packet_row: int, token: int) -> None:
+def on_crossing(sim: Sim, packet_row: int) -> None:
     """Put a packet into its program's socket; it dirties pages as one from outside does."""
     port = ports(sim)[packets(sim)[packet_row].port]
     program = applications(sim)[port.application]

@@ -204,7 +204,7 @@ def plan_look(sim: Sim, nic: Nic) -> None:
 
 
 @event
-def on_look(sim: Sim, nic: Nic, token: int) -> None:
+def on_look(sim: Sim, nic: Nic) -> None:
     """Admit what has arrived, whoever else looks."""
     admit_arrivals(sim, nic)
     plan_look(sim, nic)

@@ -13,7 +13,7 @@ comings = Table("comings", Arrivals, 64)
 
 
 @event
-def on_sent(sim: Sim, coming_row: int, token: int) -> None:
+def on_sent(sim: Sim, coming_row: int) -> None:
     """Send what is due, and see to the next."""
     coming = comings(sim)[coming_row]
     while coming.taken < coming.filled and coming.time_ns[coming.taken % COMING] <= sim.now_ns:

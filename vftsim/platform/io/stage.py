@@ -14,7 +14,7 @@ Stages run as interrupt work on one vCPU (softirq, tasklet: not two at a time), 
 jobs where it has no programs, and before its programs where it has some, as interrupt work of the vCPU that has least.
 """
 
-from vftsim.kernel import EventKind, Fifo, Record, Sim, Sort, Table, at, entry, event
+from vftsim.kernel import EventKind, Fifo, Record, Sim, Sort, Table, at, entry, timer
 from vftsim.platform.cpu.jobs import continue_with, raise_interrupt, submit
 from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, domains, vcpus, work_done
 from vftsim.platform.io.marks import DONE, TAKEN, mark_logs
@@ -271,12 +271,9 @@ def plan_interrupt(sim: Sim, nic: Nic, time_ns: int) -> None:
         nic.interrupt = at(sim, time_ns, EventKind.DEVICE, nic.number, on_interrupt, nic.row)
 
 
-@event
-def on_interrupt(sim: Sim, nic: Nic, token: int) -> None:
+@timer(nics, "interrupt")
+def on_interrupt(sim: Sim, nic: Nic) -> None:
     """Start the driver of a NIC."""
-    if token != nic.interrupt:
-        return
-    nic.interrupt = 0
     # Masked before the driver starts, which unmasks when it finds nothing: at once, if a crash emptied the card.
     nic.is_unmasked = False
     nic.interrupts += 1

@@ -122,7 +122,7 @@ def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declar
 
 
 @event
-def on_live(sim: Sim, plan: Plan, token: int) -> None:
+def on_live(sim: Sim, plan: Plan) -> None:
     """The secondary goes live, issues what may not have left, and continues where the guest was cut."""
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]

@@ -211,7 +211,7 @@ def plan_recheck(sim: Sim, guard: Guard, vlockstep: Lockstep, after_ns: int) -> 
 
 
 @event
-def on_drained(sim: Sim, plan: Plan, token: int) -> None:
+def on_drained(sim: Sim, plan: Plan) -> None:
     """The log buffer may have room again."""
     vlockstep = locksteps(sim)[plan.guard]
     if plan.pair == vlockstep.begun and vlockstep.state == PROTECTED:
@@ -248,7 +248,7 @@ def start_settling(sim: Sim, guard: Guard, recording: Recording = BESIDE) -> Non
 
 
 @event
-def on_settling(sim: Sim, guard: Guard, token: int, vlockstep: Lockstep = BESIDE) -> None:
+def on_settling(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     """Give the guest interrupt work for what no packet has carried."""
     recording = recordings(sim)[guard.row]
     if guard.dead or not is_logging(vlockstep):

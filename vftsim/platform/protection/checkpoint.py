@@ -33,7 +33,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, timer
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
@@ -300,11 +300,9 @@ def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int, ckpt: Checkpoint = 
         output_buffer.hold(sim, guard, packet)
 
 
-@event
-def on_request(sim: Sim, guard: Guard, token: int, ckpt: Checkpoint = BESIDE) -> None:
+@timer(replications, "step")
+def on_request(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
     """The guest is asked to suspend; it runs until it does."""
-    if token != replications(sim)[guard.row].step:
-        return
     # With no delay at once, not by another event: nothing of this instant comes between.
     if ckpt.request_ns == 0:
         suspend(sim, guard)
@@ -345,11 +343,10 @@ def plan_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
     replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.request_ns, on_suspend)
 
 
-@event
-def on_suspend(sim: Sim, guard_row: int, token: int) -> None:
+@timer(replications, "step")
+def on_suspend(sim: Sim, guard_row: int) -> None:
     """The guest has come to a halt."""
-    if token == replications(sim)[guard_row].step:
-        suspend(sim, guards(sim)[guard_row])
+    suspend(sim, guards(sim)[guard_row])
 
 
 def suspend(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
@@ -379,11 +376,9 @@ def adapt(ckpt: Checkpoint) -> None:
     ckpt.held = 0
 
 
-@event
-def on_copied(sim: Sim, guard: Guard, token: int) -> None:
+@timer(replications, "step")
+def on_copied(sim: Sim, guard: Guard) -> None:
     """The dirty pages are in the buffer: the guest resumes, the buffer is sent, or is the checkpoint already."""
-    if token != replications(sim)[guard.row].step:
-        return
     # Before it is sent: the guest computes on while its state is on the wire.
     machine.resume(sim, guard, machine.STATE)
     if checkpoints(sim)[guard.row].is_local:

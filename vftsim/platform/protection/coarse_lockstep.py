@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vftsim.errors import UsageError
-from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event
+from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event, timer
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
@@ -182,11 +182,9 @@ def start_run(sim: Sim, guard: Guard, coarse: CoarseLockstep = BESIDE) -> None:
     replications(sim)[guard.row].step = machine.call_after(sim, guard, min(run_ns, coarse.period_ns), on_run_over)
 
 
-@event
-def on_run_over(sim: Sim, guard: Guard, token: int) -> None:
+@timer(replications, "step")
+def on_run_over(sim: Sim, guard: Guard) -> None:
     """The replicas differ, or the period is over."""
-    if token != replications(sim)[guard.row].step:
-        return
     if coarse_locksteps(sim)[guard.row].is_divergence:
         count(sim, guard, DIVERGED, 1)
     else:
@@ -202,11 +200,10 @@ def start_checkpoint(sim: Sim, guard: Guard) -> None:
     replications(sim)[guard.row].step = machine.call_after(sim, guard, suspend_ns, on_suspended)
 
 
-@event
-def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
+@timer(replications, "step")
+def on_suspended(sim: Sim, guard_row: int) -> None:
     """Both stand still: the state is sent."""
-    if token == replications(sim)[guard_row].step:
-        transmit(sim, guards(sim)[guard_row])
+    transmit(sim, guards(sim)[guard_row])
 
 
 @coarse_lockstep.implements(acknowledged)
@@ -285,7 +282,7 @@ def pace_secondary(sim: Sim, guard: Guard, speed: float, coarse: CoarseLockstep 
 
 
 @event
-def on_compared(sim: Sim, guard: Guard, token: int, buffer: output_buffer.OutputBuffer = BESIDE) -> None:
+def on_compared(sim: Sim, guard: Guard, buffer: output_buffer.OutputBuffer = BESIDE) -> None:
     """Outputs that both replicas have produced leave; during a checkpoint nothing is compared."""
     if replications(sim)[guard.row].state != PROTECTED or state_streams(sim)[guard.row].is_open:
         return
@@ -301,7 +298,7 @@ def is_equal(sim: Sim, output: Compared) -> bool:
 
 
 @event
-def on_timeout(sim: Sim, guard: Guard, token: int) -> None:
+def on_timeout(sim: Sim, guard: Guard) -> None:
     """One replica has not produced a packet for too long: a checkpoint, unless one has dealt with it already."""
     first = output_buffers(sim)[guard.row].fresh.first
     if replications(sim)[guard.row].state != PROTECTED or state_streams(sim)[guard.row].is_open or first == 0:

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Record, Sim, Table, entry, event
+from vftsim.kernel import Engine, Record, Sim, Table, entry, event, timer
 from vftsim.platform.io.disk import disk_list, disks, reached
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
@@ -117,14 +117,12 @@ def set_cards(sim: Sim, guard: Guard, drop_row: int) -> None:
         port.dead_card = drop_row
 
 
-@event
-def on_card_restored(sim: Sim, guard: Guard, token: int) -> None:
+@timer(recoveries, "card")
+def on_card_restored(sim: Sim, guard: Guard) -> None:
     """The card works again, if the guest is still behind it."""
-    if token == recoveries(sim)[guard.row].card:
-        recoveries(sim)[guard.row].card = 0
-        if is_card_lost(sim, guard):
-            note(sim, guard, CARD_WORKS)
-            set_cards(sim, guard, 0)
+    if is_card_lost(sim, guard):
+        note(sim, guard, CARD_WORKS)
+        set_cards(sim, guard, 0)
 
 
 # The storage
@@ -156,7 +154,7 @@ def lose_storage(sim: Sim, blow: Fault) -> None:
 
 
 @event
-def on_storage_restored(sim: Sim, guard: Guard, token: int) -> None:
+def on_storage_restored(sim: Sim, guard: Guard) -> None:
     """The storage can be reached, unless another outage lasts longer."""
     # Another outage lasts longer; its own end, if it has one, comes here again.
     if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
@@ -192,10 +190,8 @@ def slow_down(sim: Sim, blow: Fault) -> None:
     recoveries(sim)[guard.row].backup = plan_end(sim, guard, blow.duration_ns, on_backup_restored)
 
 
-@event
-def on_backup_restored(sim: Sim, guard_row: int, token: int) -> None:
+@timer(recoveries, "backup")
+def on_backup_restored(sim: Sim, guard_row: int) -> None:
     """The backup is as fast as it was."""
-    if token == recoveries(sim)[guard_row].backup:
-        recoveries(sim)[guard_row].backup = 0
-        note(sim, guards(sim)[guard_row], BACKUP_AS_BEFORE)
-        mechanism.set_backup_speed(sim, guards(sim)[guard_row], 1.0)
+    note(sim, guards(sim)[guard_row], BACKUP_AS_BEFORE)
+    mechanism.set_backup_speed(sim, guards(sim)[guard_row], 1.0)

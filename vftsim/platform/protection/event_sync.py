@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, Fifo, Record, Sim, Table, event
+from vftsim.kernel import BESIDE, Engine, Fifo, Record, Sim, Table, event, timer
 from vftsim.platform.io.disk import release_requests
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import DiskMirrorSpec, HeartbeatFields
@@ -151,11 +151,10 @@ def synchronize(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     replications(sim)[guard.row].step = machine.call_after(sim, guard, sync.suspend_ns, on_suspended)
 
 
-@event
-def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
+@timer(replications, "step")
+def on_suspended(sim: Sim, guard_row: int) -> None:
     """The dirty pages are known: they are sent while the guest stands still."""
-    if token == replications(sim)[guard_row].step:
-        transmit(sim, guards(sim)[guard_row])
+    transmit(sim, guards(sim)[guard_row])
 
 
 @event_sync.implements(acknowledged)

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import BESIDE, Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
+from vftsim.kernel import BESIDE, Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event, timer
 from vftsim.platform.protection import audit, machine, mechanism
 from vftsim.platform.protection.account import note, take_back, word
 from vftsim.platform.protection.channel import Channel, channels, lossy_rate
@@ -77,7 +77,7 @@ def announce_fault(sim: Sim, row: int, _: int) -> None:
 
 
 @event
-def on_fault(sim: Sim, fault_row: int, token: int) -> None:
+def on_fault(sim: Sim, fault_row: int) -> None:
     strike(sim, faults(sim)[fault_row])
 
 
@@ -362,14 +362,12 @@ def degrade_channel(sim: Sim, blow: Fault) -> None:
     channel.ends = plan_end(sim, guard, blow.duration_ns, on_channel_restored)
 
 
-@event
-def on_channel_restored(sim: Sim, guard: Guard, token: int, channel: Channel = BESIDE) -> None:
+@timer(channels, "ends")
+def on_channel_restored(sim: Sim, guard: Guard, channel: Channel = BESIDE) -> None:
     """The channel is as it was."""
-    if token == channel.ends:
-        channel.ends = 0
-        note(sim, guard, CHANNEL_AS_BEFORE)
-        audit.change_channel(sim, guard.audit, channel.own_latency_ns)
-        mechanism.change_channel(sim, guard, channel.own_rate_bits_per_s, channel.own_latency_ns)
+    note(sim, guard, CHANNEL_AS_BEFORE)
+    audit.change_channel(sim, guard.audit, channel.own_latency_ns)
+    mechanism.change_channel(sim, guard, channel.own_rate_bits_per_s, channel.own_latency_ns)
 
 
 @FAULTS.register

@@ -108,7 +108,7 @@ def crash(sim: Sim, guard: Guard, restart: Restart = BESIDE) -> None:
 
 
 @event
-def on_booted(sim: Sim, guard: Guard, token: int) -> None:
+def on_booted(sim: Sim, guard: Guard) -> None:
     """The service answers again."""
     machine.reboot(sim, guard)
     count(sim, guard, RESTARTS, 1)

@@ -29,7 +29,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Record, Sim, Table, at, event
+from vftsim.kernel import BESIDE, Engine, EventKind, Fifo, Record, Sim, Table, at, event, timer
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.disk import release_requests
@@ -214,17 +214,15 @@ def continue_epoch(sim: Sim, guard: Guard, epoch: Epoch) -> None:
 
 
 @event
-def on_delivered(sim: Sim, guard_row: int, token: int) -> None:
+def on_delivered(sim: Sim, guard_row: int) -> None:
     """Interrupts of this instant have been delivered: those to come are buffered."""
     if is_protecting(replications(sim)[guard_row]):
         machine.mask_ports(sim, guards(sim)[guard_row])
 
 
-@event
-def on_boundary(sim: Sim, guard: Guard, token: int, epoch: Epoch = BESIDE) -> None:
+@timer(replications, "step")
+def on_boundary(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     """An epoch ends."""
-    if token != replications(sim)[guard.row].step:
-        return
     # Stopped before the message is written, which may be the first that dies with the primary.
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
@@ -239,11 +237,9 @@ def on_boundary(sim: Sim, guard: Guard, token: int, epoch: Epoch = BESIDE) -> No
     replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.boundary_ns, on_boundary_done)
 
 
-@event
-def on_boundary_done(sim: Sim, guard_row: int, token: int) -> None:
+@timer(replications, "step")
+def on_boundary_done(sim: Sim, guard_row: int) -> None:
     """The work at the end of an epoch is done; who has sent meanwhile waits, the original protocol always."""
-    if token != replications(sim)[guard_row].step:
-        return
     # What timers have sent while the guest stood still waits.
     if epochs(sim)[guard_row].is_original or is_awaited(sim, guards(sim)[guard_row]):
         wait_for_acknowledgement(sim, guards(sim)[guard_row])
@@ -257,13 +253,10 @@ def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
     replications(sim)[guard.row].step = at(sim, time_ns, EventKind.CHANNEL, ENTITY, on_acknowledged, guard.row)
 
 
-@event
-def on_acknowledged(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
+@timer(replications, "step")
+def on_acknowledged(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Everything that was sent is acknowledged, unless the backup or the channel is gone."""
-    if token != replication.step:
-        return
-    # 0 tells resend() that the guest waits for a channel that is away.
-    replication.step = 0
+    # No step is planned from here on: resend() plans one when the channel works again.
     if epochs(sim)[guard.row].acked_ns > state_streams(sim)[guard.row].lost_ns:
         give_up_at(sim, guard, replication, epochs(sim)[guard.row].departed_ns + replication.backup_timeout_ns)
         return

@@ -300,7 +300,7 @@ def is_still_broken(guard: Guard, vlockstep: Lockstep, number: int) -> bool:
 
 
 @event
-def on_alone(sim: Sim, plan: Plan, token: int) -> None:
+def on_alone(sim: Sim, plan: Plan) -> None:
     """The primary continues alone: everything held leaves."""
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
@@ -318,7 +318,7 @@ def on_alone(sim: Sim, plan: Plan, token: int) -> None:
 
 
 @event
-def on_channel_restored(sim: Sim, plan: Plan, token: int) -> None:
+def on_channel_restored(sim: Sim, plan: Plan) -> None:
     """The channel works again."""
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]

@@ -259,7 +259,7 @@ def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 
 @event
-def on_pause_over(sim: Sim, guard: Guard, token: int) -> None:
+def on_pause_over(sim: Sim, guard: Guard) -> None:
     """A pause is over; the guest continues unless another one lasts longer."""
     if sim.now_ns >= guard.pause_end_ns:
         machine.resume(sim, guard, machine.PAUSE)
@@ -267,7 +267,7 @@ def on_pause_over(sim: Sim, guard: Guard, token: int) -> None:
 
 
 @event
-def on_begin(sim: Sim, guard_row: int, token: int) -> None:
+def on_begin(sim: Sim, guard_row: int) -> None:
     """The instant has come at which protection is turned on."""
     guards(sim)[guard_row].audit.is_off = False
     turn_on(sim, guards(sim)[guard_row])
@@ -285,7 +285,7 @@ def announce(sim: Sim, guard: Guard, announcement_ns: int) -> None:
 
 
 @event
-def on_reachable(sim: Sim, guard: Guard, token: int) -> None:
+def on_reachable(sim: Sim, guard: Guard) -> None:
     """The switches have learnt where the guest is now."""
     machine.connect(sim, guard)
     note(sim, guard, REACHABLE)

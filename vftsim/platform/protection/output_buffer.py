@@ -11,7 +11,7 @@ follows (``txqueuelen``), each up to 64 KiB with segmentation offload.  Simplifi
 packet that waits for its line keeps those behind it from theirs.
 """
 
-from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, timer
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, transmission_ns
 from vftsim.platform.io.packet import copy, discard, drop, drops, packet_list, packets, ports
@@ -165,13 +165,10 @@ def wait_for_line_ns(sim: Sim, buffer: OutputBuffer, packet: int) -> int:
     return wait_ns
 
 
-@event
-def on_next(sim: Sim, guard: Guard, token: int, buffer: OutputBuffer = BESIDE) -> None:
+@timer(output_buffers, "next_leaves")
+def on_next(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """The next packet of a burst leaves."""
-    if token == buffer.next_leaves:
-        # Cleared first: send_next() plans the one after this, and 0 says that no burst is leaving.
-        buffer.next_leaves = 0
-        send_next(sim, guard, buffer)
+    send_next(sim, guard, buffer)
 
 
 def release_first(sim: Sim, buffer: OutputBuffer) -> None:

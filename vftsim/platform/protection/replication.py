@@ -12,7 +12,7 @@ A crash rolls the guest back, by two passes: see :mod:`.rollback`.
 Left out: what the second of two live copies does; a crash of both hosts; the memory and CPU time of the backup.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Fifo, Sim, at, event
+from vftsim.kernel import BESIDE, EventKind, Fifo, Sim, at, timer
 from vftsim.platform.io.packet import packet_list, packets
 from vftsim.platform.protection import (
     account,
@@ -180,10 +180,10 @@ def plan_piece(sim: Sim, guard: Guard, replication: Replication, stream: StateSt
         replication.piece = at(sim, stream.piece_ns, EventKind.CHANNEL, ENTITY, on_piece, guard.row)
 
 
-@event
-def on_piece(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
+@timer(replications, "piece")
+def on_piece(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """A shared wire takes the next piece of a state, if the channel works."""
-    if token == replication.piece and replication.state == PROTECTED and state_streams(sim)[guard.row].is_open:
+    if replication.state == PROTECTED and state_streams(sim)[guard.row].is_open:
         # While the channel is lost nothing goes on the wire: restore_channel() takes up what is left.
         state_stream.send_piece(sim, guard)
         state_stream.plan_apply(state_streams(sim)[guard.row], state_stream.arrival_ns(sim, guard))
@@ -191,13 +191,9 @@ def on_piece(sim: Sim, guard: Guard, token: int, replication: Replication = BESI
         extend_alarm(sim, guard, replication)
 
 
-@event
-def on_acknowledgement(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
+@timer(replications, "step")
+def on_acknowledgement(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """The acknowledgement of the state taken last is due."""
-    if token != replication.step:
-        return
-    # Cleared before anything else: acknowledged() plans the next step.
-    replication.step = 0
     due_ns = state_stream.ack_arrival_ns(sim, guard)
     if replication.state == PROTECTED and sim.now_ns < due_ns:
         # Others have sent on the same wire meanwhile: the state is still on its way.
@@ -373,12 +369,9 @@ def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
         output_buffer.copy_outputs(sim, held, replications(sim)[guard.row].pending)
 
 
-@event
-def on_live(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
+@timer(replications, "live")
+def on_live(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """The backup goes live where the guest was cut, or beside its primary."""
-    if token != replication.live:
-        return
-    replication.live = 0
     if replication.is_split:
         note(sim, guard, account.LIVE_TOO)
         return
@@ -398,12 +391,11 @@ def on_live(sim: Sim, guard: Guard, token: int, replication: Replication = BESID
     reprotection.start(sim, guard)
 
 
-@event
-def on_silence(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
+@timer(replications, "alarm")
+def on_silence(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """The backup has waited in vain, and takes the primary for dead; it may live."""
-    if token != replication.alarm or guard.dead:
+    if guard.dead:
         return
-    replication.alarm = 0
     if sim.now_ns < replication.alarm_ns:
         set_alarm(sim, guard, replication, replication.alarm_ns)
         return
@@ -506,11 +498,11 @@ def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_n
             watch(sim, guard, replication)
 
 
-@event
-def on_channel_restored(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
+@timer(replications, "restored")
+def on_channel_restored(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """The channel works again; if nobody has acted on its loss, all continues where it stood."""
     stream = state_streams(sim)[guard.row]
-    if token != replication.restored or replication.state != BROKEN or replication.is_split:
+    if replication.state != BROKEN or replication.is_split:
         return
     note(sim, guard, account.CHANNEL_WORKS)
     # The path works, but nobody answers over it: the primary still gives up.
@@ -531,12 +523,11 @@ def on_channel_restored(sim: Sim, guard: Guard, token: int, replication: Replica
     channel_restored(sim, guard)
 
 
-@event
-def on_alone(sim: Sim, guard: Guard, token: int, replication: Replication = BESIDE) -> None:
+@timer(replications, "alone")
+def on_alone(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """The primary gives its backup up: everything held leaves."""
-    if token != replication.alone or guard.dead or replication.is_cut:
+    if guard.dead or replication.is_cut:
         return
-    replication.alone = 0
     back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
     if replication.is_fenced and back_ns > sim.now_ns:
         replication.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)

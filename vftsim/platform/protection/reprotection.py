@@ -10,7 +10,7 @@ On a link that others use, its rounds are pieces among the frames there (:func:`
 more than its rate, and where several guests are copied, or states are sent, a piece each in turn.
 """
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, event
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, timer
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
@@ -110,9 +110,9 @@ def copy_now(sim: Sim, guard: Guard) -> None:
     reprotections(sim)[guard.row].next_step = machine.call_after(sim, guard, 0, on_copy)
 
 
-@event
-def on_copy(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BESIDE) -> None:
-    if is_given_up(guard, reprotection.next_step, token):
+@timer(reprotections, "next_step")
+def on_copy(sim: Sim, guard: Guard, reprotection: Reprotection = BESIDE) -> None:
+    if guard.dead:
         return
     note(sim, guard, COPY_BEGINS)
     reprotection.rounds = 0
@@ -129,11 +129,6 @@ def copy_memory(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     begin_round(sim, guard, reprotection, reprotection.memory_bytes)
     if reprotection.shared == 0:
         pulse(sim, guard, reprotection)
-
-
-def is_given_up(guard: Guard, expected: int, token: int) -> bool:
-    """Tell whether a step belongs to an attempt that was given up."""
-    return token != expected or guard.dead
 
 
 def begin_round(sim: Sim, guard: Guard, reprotection: Reprotection, size_bytes: int) -> None:
@@ -171,10 +166,10 @@ def send(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     reprotection.next_step = machine.call_after(sim, guard, max(sending_ns, left_ns - now_ns), on_sent)
 
 
-@event
-def on_sent(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BESIDE) -> None:
+@timer(reprotections, "next_step")
+def on_sent(sim: Sim, guard: Guard, reprotection: Reprotection = BESIDE) -> None:
     """The copy continues, with the next round if this one is over."""
-    if is_given_up(guard, reprotection.next_step, token):
+    if guard.dead:
         return
     if reprotection.rest_bytes > 0:
         send(sim, guard, reprotection)
@@ -190,10 +185,10 @@ def on_sent(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BES
         begin_round(sim, guard, reprotection, size_bytes)
 
 
-@event
-def on_pulse(sim: Sim, guard: Guard, token: int, reprotection: Reprotection = BESIDE) -> None:
+@timer(reprotections, "next_pulse")
+def on_pulse(sim: Sim, guard: Guard, reprotection: Reprotection = BESIDE) -> None:
     """The copy goes on taking CPU time."""
-    if not is_given_up(guard, reprotection.next_pulse, token):
+    if not guard.dead:
         pulse(sim, guard, reprotection)
 
 
@@ -221,10 +216,10 @@ def on_paid(sim: Sim, guard_row: int, argument: int) -> None:
     reprotections(sim)[guard_row].is_paying = False
 
 
-@event
-def on_ready(sim: Sim, guard: Guard, token: int) -> None:
+@timer(reprotections, "next_step")
+def on_ready(sim: Sim, guard: Guard) -> None:
     """The new secondary is in step."""
-    if not is_given_up(guard, reprotections(sim)[guard.row].next_step, token):
+    if not guard.dead:
         # The guest runs in the same instant in which it is protected: nothing it does falls between the two.
         machine.resume(sim, guard, machine.MIGRATION)
         begin(sim, guard)

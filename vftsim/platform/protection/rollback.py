@@ -191,5 +191,5 @@ def request_rollback(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_pass_over(sim: Sim, guard_row: int, token: int) -> None:
+def on_pass_over(sim: Sim, guard_row: int) -> None:
     fail(sim, NEEDS_A_PASS)

@@ -56,7 +56,7 @@ def stop(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_check(sim: Sim, guard: Guard, token: int, throttle: Throttle = BESIDE) -> None:
+def on_check(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
     """Look at the lag, once a period."""
     if not throttle.is_active:
         throttle.is_checking = False
@@ -78,7 +78,7 @@ def adjust(throttle: Throttle, lag_ns: int) -> None:
 
 
 @event
-def on_cycle(sim: Sim, guard_row: int, token: int) -> None:
+def on_cycle(sim: Sim, guard_row: int) -> None:
     """A duty cycle is over."""
     cycle(sim, guards(sim)[guard_row])
 
@@ -95,6 +95,6 @@ def cycle(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
 
 
 @event
-def on_run(sim: Sim, guard_row: int, token: int) -> None:
+def on_run(sim: Sim, guard_row: int) -> None:
     """The guest has stood still for its part of a cycle."""
     machine.resume(sim, guards(sim)[guard_row], machine.THROTTLE)

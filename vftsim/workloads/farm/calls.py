@@ -24,7 +24,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import EventKind, Sim, at, entry, event
+from vftsim.kernel import EventKind, Sim, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.cpu.jobs import submit
@@ -50,7 +50,7 @@ _DEEPEST = 16
 
 
 @event
-def on_begin(sim: Sim, load: farm.FarmLoad, token: int) -> None:
+def on_begin(sim: Sim, load: farm.FarmLoad) -> None:
     """Begin a call, and plan the next."""
     load.begun += 1
     call = farm.calls(sim)[open_call(sim, load, load.begun)]
@@ -62,7 +62,7 @@ def on_begin(sim: Sim, load: farm.FarmLoad, token: int) -> None:
 
 
 @event
-def on_earlier(sim: Sim, load: farm.FarmLoad, token: int) -> None:
+def on_earlier(sim: Sim, load: farm.FarmLoad) -> None:
     """Let a call hang up that was begun before the run, and plan the next such."""
     call = farm.calls(sim)[open_call(sim, load, load.earlier - load.held)]
     load.earlier += 1
@@ -174,12 +174,11 @@ def recheck_at(sim: Sim, call: farm.Call, due_ns: int) -> None:
         call.timer = at(sim, due_ns, EventKind.TIMER, call.row, on_caller, call.row)
 
 
-@event
-def on_caller(sim: Sim, call: farm.Call, token: int) -> None:
+@timer(farm.calls, "timer")
+def on_caller(sim: Sim, call: farm.Call) -> None:
     """The caller's time has come: hang up, repeat, or give up."""
-    if call.stage == 0 or token != call.timer:
+    if call.stage == 0:
         return
-    call.timer = 0
     load = farm.loads(sim)[call.load]
     start_timer_a(sim, call)
     if call.due_ns > sim.now_ns:

@@ -5,7 +5,7 @@ What is lost on the way or with a machine's memory is repeated after ``retry``, 
 is ignored.  Left out: segments, acknowledgements, windows.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event
+from vftsim.kernel import EventKind, Sim, at, timer
 from vftsim.platform.io.loopback import send_across
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets
 from vftsim.workloads.common import new_packet, routes, send_or_wait
@@ -84,10 +84,10 @@ def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
     request.timer = at(sim, due_ns, EventKind.TIMER, request.row, on_repeat, request.row)
 
 
-@event
-def on_repeat(sim: Sim, request: farm.Request, token: int) -> None:
+@timer(farm.requests, "timer")
+def on_repeat(sim: Sim, request: farm.Request) -> None:
     """Send again what is still missing."""
-    if request.state == 0 or token != request.timer:
+    if request.state == 0:
         return
     if request.state == farm.ANSWERED:
         send_request(sim, request, request.to_port, farm.Message.ANSWER)

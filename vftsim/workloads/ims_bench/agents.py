@@ -5,7 +5,7 @@ INVITE until its ACK arrives (RFC 3261, 13.3.1.4) and answer a repeated request 
 A delay above its threshold, or a message never answered, makes the attempt inadequately handled.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event
+from vftsim.kernel import EventKind, Sim, at, event, timer
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.host_cards import send_to_host
@@ -63,7 +63,7 @@ def send_message(sim: Sim, bench: Bench, row: int, message: int) -> None:
 
 
 @event
-def on_reacted(sim: Sim, packet_row: int, token: int) -> None:
+def on_reacted(sim: Sim, packet_row: int) -> None:
     """The user agent has come to an answer."""
     send_after_work(sim, benches(sim)[flows(sim)[packets(sim)[packet_row].flow].state_row], packet_row)
 
@@ -157,12 +157,10 @@ def send_request(sim: Sim, bench: Bench, row: int, message: int) -> None:
     send_message(sim, bench, row, message)
 
 
-@event
-def on_unanswered(sim: Sim, attempt_row: int, token: int) -> None:
+@timer(attempts, "client.timer")
+def on_unanswered(sim: Sim, attempt_row: int) -> None:
     """Nobody has answered the caller's request: repeat it, or fail."""
     attempt = attempts(sim)[attempt_row]
-    if token != attempt.client.timer:
-        return
     repeat_or_fail(sim, attempt, attempt.client, attempt_row, on_unanswered, attempt.request)
 
 
@@ -282,12 +280,9 @@ def answered_call(sim: Sim, attempt: Attempt) -> None:
         attempt.rang_ns = attempt.answered_ns - attempt.ring_ns
 
 
-@event
-def on_hang_up(sim: Sim, attempt_row: int, token: int) -> None:
+@timer(attempts, "hold")
+def on_hang_up(sim: Sim, attempt_row: int) -> None:
     attempt = attempts(sim)[attempt_row]
-    if token != attempt.hold:
-        return
-    attempt.hold = 0
     if not attempt.ended:
         send_request(sim, benches(sim)[attempt.bench], attempt_row, Message.BYE)
     update_ref(sim, attempt_row)
@@ -328,13 +323,10 @@ def invited(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
         send_message(sim, bench, row, Message.RINGING)
 
 
-@event
-def on_pick_up(sim: Sim, attempt_row: int, token: int) -> None:
+@timer(attempts, "ring")
+def on_pick_up(sim: Sim, attempt_row: int) -> None:
     """The callee answers, and repeats the answer until it is acknowledged."""
     attempt = attempts(sim)[attempt_row]
-    if token != attempt.ring:
-        return
-    attempt.ring = 0
     bench = benches(sim)[attempt.bench]
     attempt.answered_ns = sim.now_ns
     begin(attempt.callee, bench.t1_ns, bench.t2_ns, bench.request_retransmissions, 0)
@@ -343,12 +335,10 @@ def on_pick_up(sim: Sim, attempt_row: int, token: int) -> None:
     update_ref(sim, attempt_row)
 
 
-@event
-def on_unacknowledged(sim: Sim, attempt_row: int, token: int) -> None:
+@timer(attempts, "callee.timer")
+def on_unacknowledged(sim: Sim, attempt_row: int) -> None:
     """The answer to a call was not acknowledged: repeat it, or give up."""
     attempt = attempts(sim)[attempt_row]
-    if token != attempt.callee.timer:
-        return
     repeat_or_fail(sim, attempt, attempt.callee, attempt_row, on_unacknowledged, Message.OK_INVITE)
 
 

@@ -114,7 +114,7 @@ def begin_batches(sim: Sim, bench: Bench, count: int) -> None:
 
 
 @event
-def on_batch(sim: Sim, bench_row: int, token: int) -> None:
+def on_batch(sim: Sim, bench_row: int) -> None:
     """The next batch is due; one period after the last the phase ends."""
     begin_batch(sim, benches(sim)[bench_row])
 
@@ -147,7 +147,7 @@ def plan_arrival(sim: Sim, bench: Bench) -> None:
 
 
 @event
-def on_arrival(sim: Sim, draw_row: int, token: int) -> None:
+def on_arrival(sim: Sim, draw_row: int) -> None:
     """An attempt begins."""
     bench = benches(sim)[draw_row // MOST_DRAWS]
     # Used before the next is taken: the driver may write over it then.

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, timer
 from vftsim.kernel.columns import arrays_of
 from vftsim.kernel.record import fields
 from vftsim.platform.cpu.host import sync_running
@@ -97,11 +97,9 @@ def plan_sample(sim: Sim, sampler: Sampler, delay_ns: int) -> None:
     sampler.planned = at(sim, sim.now_ns + delay_ns, EventKind.ARRIVAL, _BEFORE_ARRIVALS, on_sample, 1)
 
 
-@event
-def on_sample(sim: Sim, sampler: Sampler, token: int) -> None:
+@timer(samplers, "planned")
+def on_sample(sim: Sim, sampler: Sampler) -> None:
     """A period of the series is over."""
-    if token != sampler.planned:
-        return
     begun_ns = sim.now_ns - sampler.period_ns
     write_sample(sim, sampler, begun_ns >= phases(sim)[sampler.phase].measure_from_ns)
     plan_sample(sim, sampler, sampler.period_ns)

@@ -3,7 +3,7 @@
 Rules: :mod:`vftsim.workloads.service`.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event
+from vftsim.kernel import EventKind, Sim, at, timer
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for, interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -167,12 +167,9 @@ def issue(sim: Sim, call: Call) -> None:
     send_call(sim, call)
 
 
-@event
-def on_timer(sim: Sim, call: Call, token: int) -> None:
+@timer(calls, "timer")
+def on_timer(sim: Sim, call: Call) -> None:
     """A call has waited for long enough: its asker's guest learns of it by an interrupt, when it runs."""
-    if token != call.timer:
-        return
-    call.timer = 0
     domain = domains(sim)[services(sim)[asker_of(sim, call)].domain]
     interrupt_from_outside(sim, domain, 0, on_timeout, call.row, call.uses)
 

@@ -3,12 +3,20 @@
 Rules: :mod:`vftsim.workloads.sip.server` and :mod:`vftsim.workloads.sip.transactions`.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Sim, at, event
+from vftsim.kernel import BESIDE, EventKind, Sim, at, timer
 from vftsim.platform.cpu.jobs import submit_background, submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import packet_list
 from vftsim.workloads.sip.forwarding import catch_up, do_in_timer_process, give_up
-from vftsim.workloads.sip.records import SipRules, SipServer, ringing_list, sip_rules, transactions, worker_list
+from vftsim.workloads.sip.records import (
+    SipRules,
+    SipServer,
+    ringing_list,
+    sip_rules,
+    sip_servers,
+    transactions,
+    worker_list,
+)
 from vftsim.workloads.sip.transactions import drop_use, tick
 from vftsim.workloads.sip.utilization import busy_factor
 from vftsim.workloads.sip.worker import work_on
@@ -34,11 +42,9 @@ def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules) -> None:
     server.housekeeping = at(sim, due_ns, EventKind.TIMER, _REMOVAL, on_housekeeping, server.row)
 
 
-@event
-def on_housekeeping(sim: Sim, server: SipServer, token: int, rules: SipRules = BESIDE) -> None:
+@timer(sip_servers, "housekeeping")
+def on_housekeeping(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Remove expired transactions; the timer process holds the CPU like any other process."""
-    if token != server.housekeeping:
-        return
     if server.is_flushing and rules.timers_wait_for_flush:
         server.late_ticks += 1
     else:
@@ -76,11 +82,9 @@ def plan_flush(sim: Sim, server: SipServer, rules: SipRules) -> None:
     server.flush = at(sim, sim.now_ns + rules.location_flush_period_ns, EventKind.TIMER, _FLUSH, on_flush, server.row)
 
 
-@event
-def on_flush(sim: Sim, server: SipServer, token: int) -> None:
+@timer(sip_servers, "flush")
+def on_flush(sim: Sim, server: SipServer) -> None:
     """The location timer begins to write all records changed since its last run."""
-    if token != server.flush:
-        return
     # Read first: a flush that is still under way writes these records too, one after the other.
     was_idle = server.records_to_write == 0
     server.records_to_write += server.changed_records
@@ -140,11 +144,9 @@ def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
     server.stall = at(sim, sim.now_ns + rules.stall_period_ns, EventKind.TIMER, _STALL, on_stall, server.row)
 
 
-@event
-def on_stall(sim: Sim, server: SipServer, token: int, rules: SipRules = BESIDE) -> None:
+@timer(sip_servers, "stall")
+def on_stall(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """No process takes a message until the stall is over."""
-    if token != server.stall:
-        return
     server.stalled = True
     server.end_of_stall = at(
         sim, sim.now_ns + rules.stall_duration_ns, EventKind.TIMER, _STALL, on_end_of_stall, server.row
@@ -152,11 +154,9 @@ def on_stall(sim: Sim, server: SipServer, token: int, rules: SipRules = BESIDE) 
     plan_stall(sim, server, rules)
 
 
-@event
-def on_end_of_stall(sim: Sim, server: SipServer, token: int) -> None:
+@timer(sip_servers, "end_of_stall")
+def on_end_of_stall(sim: Sim, server: SipServer) -> None:
     """Idle processes take what has waited."""
-    if token != server.end_of_stall:
-        return
     server.stalled = False
     while server.buffer.length > 0 and server.idle.length > 0:
         row = worker_list.pop(sim, server.idle)

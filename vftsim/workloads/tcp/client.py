@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Sim, at, entry, event
+from vftsim.kernel import EventKind, Sim, at, entry, event, timer
 from vftsim.kernel.inputs import draw
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.io.link import links, transmit
@@ -66,7 +66,7 @@ _Span = tuple[int, int, int]
 
 
 @event
-def on_begin(sim: Sim, connection: Connection, token: int) -> None:
+def on_begin(sim: Sim, connection: Connection) -> None:
     bulk = bulks(sim)[connection.bulk]
     connection.end_ns = sim.now_ns + bulk.duration_ns
     if bulk.is_upload:
@@ -85,10 +85,10 @@ def request_data(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_request_timeout, connection.row)
 
 
-@event
-def on_request_timeout(sim: Sim, connection: Connection, token: int) -> None:
+@timer(connections, "delay_timer")
+def on_request_timeout(sim: Sim, connection: Connection) -> None:
     """Ask again, unless data have come or time is up."""
-    if token == connection.delay_timer and sim.now_ns < connection.end_ns:
+    if sim.now_ns < connection.end_ns:
         request_data(sim, bulks(sim)[connection.bulk], connection)
 
 
@@ -112,10 +112,10 @@ def on_client_room(sim: Sim, connection_row: int) -> None:
     pump(sim, bulks(sim)[connections(sim)[connection_row].bulk], connections(sim)[connection_row])
 
 
-@event
-def on_client_due(sim: Sim, connection: Connection, token: int) -> None:
+@timer(connections, "timer")
+def on_client_due(sim: Sim, connection: Connection) -> None:
     """The client's retransmission timer has gone off."""
-    if token == connection.timer and is_timed_out(sim, connection, on_client_due):
+    if is_timed_out(sim, connection, on_client_due):
         pump(sim, bulks(sim)[connection.bulk], connection)
 
 
@@ -130,7 +130,7 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_reaching_client(sim: Sim, packet_row: int, token: int) -> None:
+def on_reaching_client(sim: Sim, packet_row: int) -> None:
     """A packet has crossed the client's own link."""
     station = stations(sim)[connections(sim)[packets(sim)[packet_row].stream].station]
     links(sim)[station.in_link].delivered += 1
@@ -169,18 +169,17 @@ def respond(sim: Sim, bulk: Bulk, connection: Connection) -> None:
 
 
 @event
-def on_reaction(sim: Sim, connection: Connection, token: int) -> None:
+def on_reaction(sim: Sim, connection: Connection) -> None:
     """The client comes to what it has to send."""
     connection.is_reacting = False
     pump(sim, bulks(sim)[connection.bulk], connection)
 
 
-@event
-def on_client_delay(sim: Sim, connection: Connection, token: int) -> None:
+@timer(connections, "delay_timer")
+def on_client_delay(sim: Sim, connection: Connection) -> None:
     """The client has put off an acknowledgement for long enough."""
-    if token == connection.delay_timer:
-        bulk = bulks(sim)[connection.bulk]
-        send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+    bulk = bulks(sim)[connection.bulk]
+    send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
 
 
 @bulk_tcp.implements(cut)
@@ -197,7 +196,7 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_interval(sim: Sim, connection: Connection, token: int) -> None:
+def on_interval(sim: Sim, connection: Connection) -> None:
     """Write down what has come by the end of an interval."""
     bulk = bulks(sim)[connection.bulk]
     interval = intervals(sim)[intervals.new(sim)]

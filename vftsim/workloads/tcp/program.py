@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, event
+from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, timer
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
@@ -197,20 +197,17 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     send_and_serve(sim, tcp_programs(sim)[program.state_row], bulks(sim)[connection.bulk], connection, packet, False)
 
 
-@event
-def on_server_due(sim: Sim, connection: Connection, token: int) -> None:
+@timer(connections, "timer")
+def on_server_due(sim: Sim, connection: Connection) -> None:
     """The server's retransmission timer has gone off."""
     # A process that is at work finds by itself, at the end, what is to be sent again.
-    if token == connection.timer and is_timed_out(sim, connection, on_server_due) and not connection.is_busy:
+    if is_timed_out(sim, connection, on_server_due) and not connection.is_busy:
         serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)
 
 
-@event
-def on_server_delay(sim: Sim, connection: Connection, token: int) -> None:
+@timer(connections, "delay_timer")
+def on_server_delay(sim: Sim, connection: Connection) -> None:
     """The server has put off an acknowledgement for long enough."""
-    if token != connection.delay_timer:
-        return
-    connection.delay_timer = 0
     connection.owes = True
     if not connection.is_busy:
         serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)

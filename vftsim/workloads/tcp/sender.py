@@ -167,7 +167,6 @@ def measure(bulk: Bulk, connection: Connection, rtt_ns: int) -> None:
 
 def is_timed_out(sim: Sim, connection: Connection, on_due: int) -> bool:
     """Look at the timer whose event has come; True if the window has been taken back and sending must begin again."""
-    connection.timer = 0
     if connection.due_ns == 0:
         return False
     # It was set anew meanwhile: one event is moved on, instead of one planned for each acknowledgement.

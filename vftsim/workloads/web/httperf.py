@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, timer
 from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import add_delay, histogram
@@ -93,7 +93,7 @@ http_loads = Table("http_loads", HttpLoad, 1024)
 
 
 @event
-def on_begin(sim: Sim, load: HttpLoad, token: int) -> None:
+def on_begin(sim: Sim, load: HttpLoad) -> None:
     """Begin a connection, and plan the next."""
     load.begun += 1
     load.active += 1
@@ -130,10 +130,10 @@ def watch(sim: Sim, connection: http.HttpConnection, wait_ns: int) -> None:
     connection.retry = at(sim, due_ns, EventKind.TIMER, connection.row, on_retry, connection.row)
 
 
-@event
-def on_retry(sim: Sim, connection: http.HttpConnection, token: int) -> None:
+@timer(http.http_connections, "retry")
+def on_retry(sim: Sim, connection: http.HttpConnection) -> None:
     """Nothing has come: ask again."""
-    if connection.serial == 0 or token != connection.retry:
+    if connection.serial == 0:
         return
     load = http_loads(sim)[connection.load]
     load.repeated += 1
@@ -148,12 +148,11 @@ def on_retry(sim: Sim, connection: http.HttpConnection, token: int) -> None:
     watch(sim, connection, factor * connection.wait_ns)
 
 
-@event
-def on_timeout(sim: Sim, connection: http.HttpConnection, token: int) -> None:
+@timer(http.http_connections, "timer")
+def on_timeout(sim: Sim, connection: http.HttpConnection) -> None:
     """Give a connection up that has made no progress for too long."""
-    if connection.serial == 0 or token != connection.timer:
+    if connection.serial == 0:
         return
-    connection.timer = 0
     if connection.due_ns > sim.now_ns:
         connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_timeout, connection.row)
         return
@@ -244,7 +243,7 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_sample(sim: Sim, load: HttpLoad, token: int) -> None:
+def on_sample(sim: Sim, load: HttpLoad) -> None:
     """Take a sample of the reply rate, while the test lasts."""
     if load.end_ns != 0:
         return

@@ -27,7 +27,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event
+from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.processes import add_process
@@ -213,7 +213,7 @@ def swap_in_ns(sim: Sim, server: PreforkServer) -> int:
 
 
 @event
-def on_swapped_in(sim: Sim, connection: http.HttpConnection, token: int) -> None:
+def on_swapped_in(sim: Sim, connection: http.HttpConnection) -> None:
     """A process has its pages, unless the machine was booted meanwhile."""
     server = prefork_servers(sim)[connection.server]
     if connection.state == http.IN_WORK and connection.boot == server.boots:
@@ -284,11 +284,9 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
         next_piece(sim, server, connection, False)
 
 
-@event
-def on_maintenance(sim: Sim, server: PreforkServer, token: int) -> None:
+@timer(prefork_servers, "planned")
+def on_maintenance(sim: Sim, server: PreforkServer) -> None:
     """The parent counts idle processes."""
-    if token != server.planned:
-        return
     plan_maintenance(sim, server, server.maintenance_ns)
     idle = server.total - server.busy
     if idle > server.max_spare:

@@ -6,7 +6,7 @@ its time another, and a waiting one looks for a place.  A vCPU that blocks is re
 sees to it.
 """
 
-from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event
+from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, timer
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.host import request_reschedule, sync_running
@@ -52,11 +52,9 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     deadlines(sim)[vcpu.row].alarm = 0
 
 
-@event
-def on_period_end(sim: Sim, vcpu: Vcpu, token: int) -> None:
+@timer(deadlines, "alarm")
+def on_period_end(sim: Sim, vcpu: Vcpu) -> None:
     """Begin the next period of a vCPU that is awake."""
-    if token != deadlines(sim)[vcpu.row].alarm:
-        return
     host = hosts(sim)[vcpu.host]
     # Charged first: what has run is of the old period.
     sync_running(sim, host)

@@ -381,7 +381,7 @@ def plan_refill(sim: Sim, domain: int) -> None:
 
 
 @event
-def on_refill(sim: Sim, domain: Domain, token: int) -> None:
+def on_refill(sim: Sim, domain: Domain) -> None:
     """Begin a domain's period: let its throttled vCPUs go on."""
     host = hosts(sim)[domain.host]
     # What has run is charged to the old period, and the least virtual run time is that of those who could run in it.

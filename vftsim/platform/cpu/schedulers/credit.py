@@ -35,7 +35,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event
+from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, timer
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
@@ -261,11 +261,10 @@ def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu, rules: CreditHost = BESIDE
         credit_pcpus(sim)[pcpu.row].idle_slice = at(sim, end_ns, EventKind.SLICE, pcpu.number, on_idle_slice, pcpu.row)
 
 
-@event
-def on_idle_slice(sim: Sim, pcpu_row: int, token: int) -> None:
+@timer(credit_pcpus, "idle_slice")
+def on_idle_slice(sim: Sim, pcpu_row: int) -> None:
     """A slice of idling is over."""
-    if token == credit_pcpus(sim)[pcpu_row].idle_slice:
-        request_reschedule(sim, pcpus(sim)[pcpu_row])
+    request_reschedule(sim, pcpus(sim)[pcpu_row])
 
 
 def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
@@ -324,7 +323,7 @@ def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
 
 
 @event
-def on_tick(sim: Sim, pcpu: Pcpu, token: int) -> None:
+def on_tick(sim: Sim, pcpu: Pcpu) -> None:
     """Tick on one pCPU: debit, end a boost, account in the releases that do so here, sort."""
     host = hosts(sim)[pcpu.host]
     rules = credit_hosts(sim)[host.row]
@@ -359,7 +358,7 @@ def tick_running(sim: Sim, host: Host, vcpu: Vcpu, rules: CreditHost = BESIDE) -
 
 
 @event
-def on_accounting(sim: Sim, host: Host, token: int) -> None:
+def on_accounting(sim: Sim, host: Host) -> None:
     """Account, in the releases that have a timer for it."""
     # Charged before credits are handed out, although debits wait for the next tick or choice.
     sync_running(sim, host)

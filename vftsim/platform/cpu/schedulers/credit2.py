@@ -267,7 +267,7 @@ def plan_refill(sim: Sim, host: Host) -> None:
 
 
 @event
-def on_refill(sim: Sim, host: Host, token: int) -> None:
+def on_refill(sim: Sim, host: Host) -> None:
     """Begin a period of the caps: let those go on that theirs has held."""
     # What has run up to now is of the old period.
     sync_running(sim, host)

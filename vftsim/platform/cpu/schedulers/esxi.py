@@ -274,7 +274,7 @@ def plan_refill(sim: Sim, host: Host) -> None:
 
 
 @event
-def on_refill(sim: Sim, host: Host, token: int) -> None:
+def on_refill(sim: Sim, host: Host) -> None:
     """Begin a period of the limits: let those go on that theirs has held."""
     # What has run is of the old period, and an overrun is owed in the new one.
     sync_running(sim, host)

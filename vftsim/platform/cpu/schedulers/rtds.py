@@ -29,7 +29,7 @@ from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
-from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, pcpus, vcpus
+from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import Deadline, begin_period, deadlines, plan, share_one_deadline_queue
 from vftsim.platform.cpu.shared_queue import waiting_list
@@ -174,7 +174,7 @@ def refill_all(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
         rtds_vcpu = rtds_vcpus(sim)[row]
         period = deadlines(sim)[row]
-        rtds_vcpu.is_due = period.alarm != 0 and period.deadline_ns <= sim.now_ns
+        rtds_vcpu.is_due = vcpus(sim)[row].state != BLOCKED and period.deadline_ns <= sim.now_ns
         rtds_vcpu.was_depleted = period.left_ns == 0
         if rtds_vcpu.is_due:
             begin_period(sim, host, vcpus(sim)[row])

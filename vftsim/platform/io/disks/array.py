@@ -179,7 +179,7 @@ def serve_next(sim: Sim, disk: Disk, disk_array: DiskArray) -> None:
 
 
 @event
-def on_served(sim: Sim, array_request_row: int, token: int) -> None:
+def on_served(sim: Sim, array_request_row: int) -> None:
     """A request is done: let its program hear, and the disk begin with the next."""
     request = array_requests(sim)[array_request_row]
     disk = disks(sim)[request.array]

@@ -253,7 +253,7 @@ def service_ns(local_disk: LocalDisk, request: Request) -> int:
 
 
 @event
-def on_served(sim: Sim, disk: Disk, token: int, local_disk: LocalDisk = BESIDE) -> None:
+def on_served(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
     """A request is done: let its program hear, and begin with the next."""
     row = local_disk.in_service
     local_disk.in_service = 0

@@ -197,7 +197,7 @@ def in_hand(sim: Sim, card: Port) -> int:
 
 
 @event
-def on_interrupt(sim: Sim, port: Port, token: int, nic: GuestNic = BESIDE) -> None:
+def on_interrupt(sim: Sim, port: Port, nic: GuestNic = BESIDE) -> None:
     """Announce everything in the ring to the guest; masked, the interrupt stays pending, so that none is planned."""
     if nic.is_masked:
         nic.is_due = True
@@ -280,7 +280,7 @@ def send_out(sim: Sim, port: Port, packet: int) -> bool:
 
 
 @event
-def on_release(sim: Sim, nic: GuestNic, token: int) -> None:
+def on_release(sim: Sim, nic: GuestNic) -> None:
     """Send what has waited, in order."""
     while nic.outbox.length > 0:
         packet = packet_list.pop(sim, nic.outbox)
