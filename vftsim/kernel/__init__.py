@@ -26,7 +26,7 @@ from vftsim.kernel.declare import (
 from vftsim.kernel.engine import FOREVER_NS, Engine
 from vftsim.kernel.link import Linked, LinkError, link
 from vftsim.kernel.order import EventKind
-from vftsim.kernel.record import Record
+from vftsim.kernel.record import Record, Row
 
 __all__ = [
     "BESIDE",
@@ -46,6 +46,7 @@ __all__ = [
     "LinkError",
     "Linked",
     "Record",
+    "Row",
     "Sim",
     "Sort",
     "Table",

@@ -69,7 +69,7 @@ TABLES: dict[type[Record], list[Table[Any]]] = {}
 
 
 class Table(Generic[R]):
-    """Rows of one record.  A field ``row`` of it is the number of its row.
+    """Rows of one record.  That of a :class:`~vftsim.kernel.record.Row` has its own number in the field ``row``.
 
     Parameters
     ----------

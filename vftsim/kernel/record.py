@@ -43,6 +43,12 @@ class Record(metaclass=_RecordMeta):
     """Base of all records."""
 
 
+class Row(Record):
+    """Base of records that know the number of their row."""
+
+    row: int
+
+
 class _Large:
     """A field with so many numbers that they are made when they are first looked at: most runs write no trace."""
 

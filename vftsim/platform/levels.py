@@ -4,7 +4,7 @@ A level of losses tells how near the next one is: it counts what was lost at a p
 :data:`LOSS`, which no queue reaches, and what is in the queue there.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, entry, watch
+from vftsim.kernel import Engine, Row, Sim, Table, entry, watch
 from vftsim.platform.io.link import backlog_ns, links
 from vftsim.platform.io.packet import applications, drops, held, refused
 
@@ -12,14 +12,13 @@ LOSS = 1 << 40
 PROGRAM, LINK = 1, 2
 
 
-class Watched(Record):
+class Watched(Row):
     """What is watched: a row of a program or a link, and whether its losses are.
 
     ``highest`` is the highest level since watching began; at ``limit`` the run pauses, and ``is_reached``.
     """
 
     kind: int
-    row: int
     is_of_losses: bool
     lost_before: int
     limit: int

@@ -9,7 +9,7 @@ A burst of losses is an unbroken row of dropped or late packets within a stream,
 burst ratio of the E-model is made of.
 """
 
-from vftsim.kernel import Engine, Record, Sim, Table, entry
+from vftsim.kernel import Engine, Record, Row, Sim, Table, entry
 from vftsim.kernel.columns import columns_of
 from vftsim.platform.delays import add_delay, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
@@ -19,13 +19,12 @@ LOSS_EVENT_GAP_NS = 20_000_000
 """Losses closer than one packet interval are one loss event."""
 
 
-class FlowAccount(Record):
+class FlowAccount(Row):
     """What became of the packets of one flow; its streams stand in consecutive rows from ``first_stream``.
 
     ``delays`` is the row of their distribution.
     """
 
-    row: int
     flow: int
     warmup_ns: int
     wire_ns: int

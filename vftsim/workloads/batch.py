@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, timer
+from vftsim.kernel import EventKind, Row, Sim, Table, at, entry, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -31,22 +31,19 @@ from vftsim.platform.protection.guard import guarded_programs, guards, note_read
 from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import apply_overhead, duration_ns, unread_without, with_overhead_ns
+from vftsim.workloads.common import ProgramRow, apply_overhead, duration_ns, unread_without, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 batch = application.kind("batch")
 
 
-class Batch(Record):
+class Batch(ProgramRow):
     """The processes of one program; they stand in consecutive rows.
 
     ``share_ns`` of CPU time lie between two disk operations; ``transactions`` ended after the warm-up.  Its
     processes begin after ``phase_ns``, or, if that is 0, after a pause.
     """
 
-    row: int
-    program: int
-    domain: int
     first_process: int
     processes: int
     share_ns: int
@@ -67,13 +64,12 @@ class Batch(Record):
     durations: int
 
 
-class BatchProcess(Record):
+class BatchProcess(Row):
     """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for.
 
     ``guest_process`` is its row among the processes of the guest.
     """
 
-    row: int
     guest_process: int
     batch: int
     begin_ns: int

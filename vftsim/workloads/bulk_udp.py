@@ -11,11 +11,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event
+from vftsim.kernel import EventKind, Sim, Table, at, entry, event
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
 from vftsim.spec.units import BitRate, DurationNs, S, format_rate
-from vftsim.workloads.common import new_packet
+from vftsim.workloads.common import WorkloadRow, new_packet
 from vftsim.workloads.iperf_reports import UdpFlowResult
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import WORKLOADS, RunProfile, Target
@@ -41,12 +41,9 @@ SMALLEST_FRAME_BYTES = 84
 _MBIT = 1e-6
 
 
-class UdpBulk(Record):
+class UdpBulk(WorkloadRow):
     """One workload; its flows stand in consecutive rows.  Gaps are kept in 1/1024 ns, so that rates come out."""
 
-    row: int
-    flow: int
-    port: int
     first_flow: int
     clients: int
     frame_bytes: int

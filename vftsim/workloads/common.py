@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table
+from vftsim.kernel import Engine, Fifo, Kind, Record, Row, Sim, Table
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.kernel.record import fields
 from vftsim.platform.delays import delays, install_buckets
@@ -43,6 +43,20 @@ def unread_without(spec: Spec, read_with: Mapping[str, Iterable[str]]) -> dict[s
         if not getattr(spec, other)
         for key in keys
     }
+
+
+class ProgramRow(Row):
+    """Base of the records of applications: ``program`` is the row of ``applications``, ``domain`` where it runs."""
+
+    program: int
+    domain: int
+
+
+class WorkloadRow(Row):
+    """Base of the records of workloads: their flow, and the port that it goes to."""
+
+    flow: int
+    port: int
 
 
 class Route(Record):

@@ -10,13 +10,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, timer
+from vftsim.kernel import EventKind, Sim, Table, at, entry, timer
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.spec.units import Percent, PositiveDurationNs
-from vftsim.workloads.common import apply_overhead, duration_ns, with_overhead_ns
+from vftsim.workloads.common import ProgramRow, apply_overhead, duration_ns, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 cpu_bound = application.kind("cpu_bound")
@@ -25,16 +25,13 @@ _LOOK_NS = 100_000
 """Time on a CPU between two looks at the clock, by so much at most a burst ``by_clock`` outlasts its end."""
 
 
-class CpuBound(Record):
+class CpuBound(ProgramRow):
     """A process; ``serial`` orders simultaneous bursts of several, ``bursts`` and ``pauses`` are feeds.
 
     ``burst`` is the event planned for its next burst, ``begun`` and ``done`` count bursts.  ``until_ns`` is when the
     present one ends if they go ``by_clock``.  The first pause takes ``phase_ns``, if not 0.
     """
 
-    row: int
-    program: int
-    domain: int
     process: int
     serial: int
     busy_ns: int

@@ -22,22 +22,19 @@ from vftsim.platform.io.disk import disks, flush, forget, read, transfer_done, w
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.sampling import Draws
 from vftsim.spec.units import ByteCount, Percent, PositiveDurationNs
-from vftsim.workloads.common import AT_ONCE, apply_overhead, duration_ns, with_overhead_ns
+from vftsim.workloads.common import AT_ONCE, ProgramRow, apply_overhead, duration_ns, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 disk_bound = application.kind("disk_bound")
 
 
-class DiskBound(Record):
+class DiskBound(ProgramRow):
     """A program: its processes stand in consecutive rows; ``computes`` and ``choices`` are feeds.
 
     A choice is 1 for a read, 0 for a write; ``transfers`` counts those that have ended after
     ``warmup_ns``.
     """
 
-    row: int
-    program: int
-    domain: int
     disk: int
     processes: int
     first_process: int

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Fifo, Kind, Record, Sim, Table
+from vftsim.kernel import Fifo, Kind, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
@@ -38,21 +38,25 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import Ring, keep_slot
 from vftsim.spec.units import DurationNs
-from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import (
+    ProgramRow,
+    apply_overhead,
+    drop_all,
+    pages_per_request,
+    send_or_wait,
+    with_overhead_ns,
+)
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.threads import release_thread, release_threads, serving_threads, take_thread
 
 
-class Pool(Record):
+class Pool(ProgramRow):
     """Threads of one program.
 
     ``active`` ones have a packet: it is ``in_hand``, or they are ``blocked`` in the send call with it.  ``lost`` is the
     row of ``drops`` of packets that were in memory when the machine was lost.
     """
 
-    row: int
-    program: int
-    domain: int
     threads: int
     active: int
     blocked: int

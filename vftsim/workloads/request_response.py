@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, timer
+from vftsim.kernel import EventKind, Row, Sim, Table, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
@@ -33,7 +33,7 @@ from vftsim.platform.io.packet import MESSAGE, Flow, delivered, discarded, lost,
 from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import duration_ns, new_packet, unread_without
+from vftsim.workloads.common import WorkloadRow, duration_ns, new_packet, unread_without
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, UNANSWERED, Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
@@ -51,7 +51,7 @@ _WORK_NS = 30_000
 """Least work of a request on its path, for an estimate."""
 
 
-class Exchange(Record):
+class Exchange(WorkloadRow):
     """The requests of one workload; clients of a closed loop stand in consecutive rows.
 
     Rounds that began before ``warmup_ns`` count in ``requests``, ``answered``, ``repeated`` and ``dropped`` only;
@@ -60,9 +60,6 @@ class Exchange(Record):
     ``most_tries``.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
     """
 
-    row: int
-    flow: int
-    port: int
     first_client: int
     clients: int
     request_size_bytes: int
@@ -82,7 +79,7 @@ class Exchange(Record):
     latency: int
 
 
-class Client(Record):
+class Client(Row):
     """One client; ``request`` is the number of the one under way.
 
     The wait for its answer is over at ``due_ns`` (0: there is none); ``timer`` is the event that looks, at ``look_ns``,
@@ -90,7 +87,6 @@ class Client(Record):
     ``is_lost``: the request of the last try, or its answer, was lost.
     """
 
-    row: int
     exchange: int
     turn_arounds: int
     first_ns: int

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Entry, EventKind, Family, Fifo, Record, Sim, Table, at, event
+from vftsim.kernel import Chain, Engine, Entry, EventKind, Family, Fifo, Record, Row, Sim, Table, at, event
 from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
@@ -45,7 +45,7 @@ class StationsSpec(Spec):
     )
 
 
-class Station(Record):
+class Station(Row):
     """A client machine.
 
     ``out_link`` is where it transmits first, ``in_link`` where frames from the switch reach it (0: no switch).
@@ -53,7 +53,6 @@ class Station(Record):
     is called with ``client_row`` when there is room again.
     """
 
-    row: int
     next_waiting: int
     port: int
     out_link: int

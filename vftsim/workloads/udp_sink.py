@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table
+from vftsim.kernel import Chain, Fifo, Row, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
@@ -29,13 +29,13 @@ from vftsim.platform.io.packet import (
     set_overhead,
 )
 from vftsim.spec.units import ByteCount, DurationNs
-from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, with_overhead_ns
+from vftsim.workloads.common import ProgramRow, apply_overhead, drop_all, pages_per_request, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 udp_sink = application.kind("udp_sink")
 
 
-class UdpFlow(Record):
+class UdpFlow(Row):
     """A flow of numbered datagrams, as both its ends see it.
 
     Sender: ``due_ns`` is when the next datagram should go; it may be behind.  ``lost`` counts datagrams dropped
@@ -44,7 +44,6 @@ class UdpFlow(Record):
     counts for want of room in the socket.
     """
 
-    row: int
     bulk: int
     station: int
     link: int
@@ -68,12 +67,9 @@ class UdpFlow(Record):
     last_read_ns: int
 
 
-class UdpSink(Record):
+class UdpSink(ProgramRow):
     """A program; ``reader`` is the flow whose socket all share, if they share one."""
 
-    row: int
-    program: int
-    domain: int
     read_cost_ns: int
     most_waiting: int
     shared_buffer: bool

@@ -13,7 +13,7 @@ for all its vCPUs together); the time of interrupts, which real kernels charge t
 
 from typing import Any
 
-from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Kind, Record, Sim, Table
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Kind, Record, Row, Sim, Table
 from vftsim.platform.cpu import guest_scheduler as slots
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -70,14 +70,13 @@ WEIGHTS = (
 )
 
 
-class Process(Record):
+class Process(Row):
     """A process; ``jobs`` it has to do, the first being done.  ``idle`` links those of a program that wait for any.
 
     ``is_single``: it ends with its job.  ``sleeps_on_disk``: its sleeps are waits for a disk, which no signal
     ends.
     """
 
-    row: int
     domain: int
     member: int
     state: int

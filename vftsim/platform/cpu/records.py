@@ -5,7 +5,7 @@ Row 0 of every table is nobody, so a field that holds a row and is 0 says "none"
 
 from typing import Annotated
 
-from vftsim.kernel import Chain, Family, Fifo, Record, Sim, Table
+from vftsim.kernel import Chain, Family, Fifo, Record, Row, Sim, Table
 
 BLOCKED, RUNNABLE, RUNNING = 0, 1, 2
 """Where a vCPU stands with the hypervisor's scheduler."""
@@ -20,14 +20,13 @@ WORD_BITS = 32
 MOST_PCPUS = 1024
 
 
-class Host(Record):
+class Host(Row):
     """Physical CPUs under one scheduler; its pCPUs and vCPUs stand in consecutive rows.
 
     ``acts_at_once``: pCPUs that are asked now need not wait for timers of this instant.  ``finishing`` is the vCPU of
     the finished work whose callback runs, 0 for none.
     """
 
-    row: int
     scheduler: int
     first_pcpu: int
     pcpus: int
@@ -42,7 +41,7 @@ class Host(Record):
     finishing: int
 
 
-class Pcpu(Record):
+class Pcpu(Row):
     """A physical CPU.
 
     ``number`` counts from 0 on its host and orders simultaneous events; ``starting_vcpus`` vCPUs start there.
@@ -50,7 +49,6 @@ class Pcpu(Record):
     the slice, and its choice at this instant (below 0: at once).
     """
 
-    row: int
     host: int
     number: int
     starting_vcpus: int
@@ -67,7 +65,7 @@ class Pcpu(Record):
     switch_left_ns: int
 
 
-class Vcpu(Record):
+class Vcpu(Row):
     """A virtual CPU: identity and the accounts every scheduler may read.
 
     ``pcpu`` is where it runs, ``last_pcpu`` where it ran last.  ``run_ns`` is complete up to the last time the host
@@ -76,7 +74,6 @@ class Vcpu(Record):
     ``last_task`` says whose job it did last.
     """
 
-    row: int
     host: int
     number: int
     domain: int
@@ -107,7 +104,7 @@ class Affinity(Record):
     words: Annotated[list[int], MOST_PCPUS // WORD_BITS]
 
 
-class Domain(Record):
+class Domain(Row):
     """A domain: its vCPUs stand in consecutive rows and share its jobs.
 
     ``switches`` counts how often a vCPU went on with another process than the one it did last.
@@ -118,7 +115,6 @@ class Domain(Record):
     that are ``woken`` by it.
     """
 
-    row: int
     host: int
     guest_scheduler: int
     first_vcpu: int

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry
+from vftsim.kernel import Chain, Engine, Kind, Record, Row, Sim, Sort, Table, entry
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import interrupt_from_outside
@@ -24,7 +24,7 @@ from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
 
 
-class Disk(Record):
+class Disk(Row):
     """A disk of a domain; ``model`` is its kind, ``interrupt_ns`` the domain's CPU work at the end of a transfer.
 
     One that ``is_away`` cannot be reached: its kind serves nothing until it is :func:`reached` again.
@@ -34,7 +34,6 @@ class Disk(Record):
     ``awaited`` ones among the ``served``.
     """
 
-    row: int
     model: int
     domain: int
     guard: int

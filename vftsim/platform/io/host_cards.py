@@ -12,7 +12,7 @@ shipped models are typical values, marked as such.
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event
+from vftsim.kernel import Engine, EventKind, Record, Row, Sim, Table, at, event
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
 from vftsim.platform.io.marks import AT_HOST, DELIVERED, SENT
 from vftsim.platform.io.packet import Port, arrive, drop, drops, hand_back, mark, packets, ports
@@ -26,10 +26,9 @@ class BackgroundTrafficSpec(Spec):
     period: PeriodNs = Field(description="Time from burst to burst.")
 
 
-class Card(Record):
+class Card(Row):
     """A network card: the links on which packets reach the host and leave it, and how many reached it while dead."""
 
-    row: int
     to_host: int
     from_host: int
     lost: int

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, event
+from vftsim.kernel import Engine, EventKind, Fifo, Row, Sim, Table, at, event
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.packet import (
     DATAGRAM,
@@ -67,7 +67,7 @@ LONGEST_NS = 1 << 61
 """Stands for any longer time, so that sums of times stay within 64 bits."""
 
 
-class Link(Record):
+class Link(Row):
     """One direction of a link.
 
     ``byte_ns`` is what a byte takes if that is a whole number, else 0.  ``queue_ns`` is the backlog that the
@@ -81,7 +81,6 @@ class Link(Record):
     ``held_back`` are messages that wait for room; the event ``on_arrival`` gets them when they have arrived.
     """
 
-    row: int
     rate_bits_per_s: int
     byte_ns: int
     latency_ns: int

@@ -21,7 +21,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Failure, Fifo, Record, Sim, Table, at, event, fail
+from vftsim.kernel import EventKind, Failure, Fifo, Record, Row, Sim, Table, at, event, fail
 from vftsim.platform.io.marks import ARRIVED
 from vftsim.platform.io.packet import drop, flows, mark, packet_list, packets, ports
 from vftsim.spec.base import Spec
@@ -63,7 +63,7 @@ class NicSpec(Spec):
         return {}
 
 
-class Nic(Record):
+class Nic(Row):
     """The receive side of a network interface.
 
     ``interrupt`` is the token of the planned interrupt; ``is_unmasked`` while the driver waits for one.
@@ -71,7 +71,6 @@ class Nic(Record):
     counted.  One that ``is_cut`` off loses what arrives, which counts in the row ``down`` of ``drops``.
     """
 
-    row: int
     number: int
     stage: int
     capacity: int

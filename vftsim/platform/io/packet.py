@@ -5,7 +5,7 @@ path -> NIC -> network -> workload.  A packet carries where it comes from (``flo
 means to both ends (``stream``, ``message``); there is no switchboard.  Protection stands at the port.
 """
 
-from vftsim.kernel import Chain, Record, Sim, Sort, Table, fail
+from vftsim.kernel import Chain, Record, Row, Sim, Sort, Table, fail
 from vftsim.platform.io.marks import DISCARDED, DROPPED, FULL, MOST_MARKS, RETURNED, mark_logs
 
 
@@ -36,7 +36,7 @@ class Packet(Record):
     issue: int
 
 
-class Port(Record):
+class Port(Row):
     """A guest's end of an I/O path: which domain, by which kind of path, to which application, guarded by what.
 
     Ports of several applications of a domain share its path.  ``nic`` is the interface of the path that has rings;
@@ -49,7 +49,6 @@ class Port(Record):
     of the domain itself (:mod:`.loopback`).
     """
 
-    row: int
     domain: int
     path: int
     nic: int
@@ -66,7 +65,7 @@ class Port(Record):
     dead_card: int
 
 
-class Flow(Record):
+class Flow(Row):
     """Traffic from outside, as packets see it; ``state_row`` is the workload's row in the table of its kind.
 
     ``size_bytes`` is the size on the wire of packets that are drawn beforehand.  Gaps between packets that come out are
@@ -77,7 +76,6 @@ class Flow(Record):
     that is lost, :mod:`.link` says.
     """
 
-    row: int
     workload: int
     state_row: int
     port: int
@@ -91,13 +89,12 @@ class Flow(Record):
     frame_bytes: int
 
 
-class Application(Record):
+class Application(Row):
     """A program in a domain: ``program`` is its kind, ``state_row`` its row in the kind's own table.
 
     ``pages_dirtied`` are pages that its work has written by now, beside those of packets and of the working set.
     """
 
-    row: int
     program: int
     state_row: int
     domain: int

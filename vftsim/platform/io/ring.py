@@ -9,11 +9,11 @@ Sizes (Xen, ``netif.h``): one 4 KiB page a direction, rounded down to a power of
 each way.  Left out: packets of several slots (media packets are far below one page).
 """
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table
+from vftsim.kernel import Chain, Fifo, Row, Sim, Table
 from vftsim.platform.io.packet import Port, applications, go_on, packet_list, packets, ports, send
 
 
-class Ring(Record):
+class Ring(Row):
     """A bounded ring of one consumer.
 
     ``occupied`` slots are taken: by ``packets``, by packets still to be filled in, by packets that the consumer
@@ -22,7 +22,6 @@ class Ring(Record):
     consumer, ``next_ring`` the next ring of the same consumer.
     """
 
-    row: int
     capacity: int
     occupied: int
     packets: Fifo

@@ -14,7 +14,7 @@ Stages run as interrupt work on one vCPU (softirq, tasklet: not two at a time), 
 jobs where it has no programs, and before its programs where it has some, as interrupt work of the vCPU that has least.
 """
 
-from vftsim.kernel import EventKind, Fifo, Record, Sim, Sort, Table, at, entry, timer
+from vftsim.kernel import EventKind, Fifo, Record, Row, Sim, Sort, Table, at, entry, timer
 from vftsim.platform.cpu.jobs import continue_with, raise_interrupt, submit
 from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, domains, vcpus, work_done
 from vftsim.platform.io.marks import DONE, TAKEN, mark_logs
@@ -26,7 +26,7 @@ NAPI_BUDGET = 64
 """Packets a stage handles in one go: NAPI's default weight of a device (Linux 2.6)."""
 
 
-class Stage(Record):
+class Stage(Row):
     """Code of one domain that moves packets from a source to the next place.
 
     ``task`` is its kind.  The source is ``nic`` or, if that is 0, ``rings``, several served in turn.  ``vcpu``
@@ -37,7 +37,6 @@ class Stage(Record):
     ``is_due``: its event came meanwhile.
     """
 
-    row: int
     task: int
     domain: int
     vcpu: int

@@ -1,6 +1,6 @@
 """The records of the mechanism ``lockstep``, and how its parameters get into them."""
 
-from vftsim.kernel import Chain, Engine, Fifo, Record, Table
+from vftsim.kernel import Chain, Engine, Fifo, Record, Row, Table
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import _lockstep_costs, channel, reprotection
@@ -87,13 +87,12 @@ class Limit(Record):
     is_arrival: bool
 
 
-class Plan(Record):
+class Plan(Row):
     """What has been decided to happen to a guard's pair of number ``pair``.
 
     ``state`` is what follows; ``packets`` are those that a secondary issues, ``again`` of which were released before.
     """
 
-    row: int
     guard: int
     pair: int
     state: int

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import BESIDE, Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event, timer
+from vftsim.kernel import BESIDE, Engine, EventKind, Kind, Row, Sim, Sort, Table, entry, event, timer
 from vftsim.platform.protection import audit, machine, mechanism
 from vftsim.platform.protection.account import note, take_back, word
 from vftsim.platform.protection.channel import Channel, channels, lossy_rate
@@ -35,7 +35,7 @@ CHANNEL_DEGRADED = word("channel degraded")
 CHANNEL_AS_BEFORE = word("channel as before")
 
 
-class Fault(Record):
+class Fault(Row):
     """A fault to come: its ``kind``, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
 
     Of one that cuts the channel: it is lost for ``channel_ns``, with the losses that begin before this one is over.
@@ -44,7 +44,6 @@ class Fault(Record):
     the bits that TCP has under way at that loss (``window_bits``; 0: no limit), and ``delay_ns`` more of latency.
     """
 
-    row: int
     kind: int
     guard: int
     time_ns: int

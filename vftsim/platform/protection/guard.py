@@ -6,7 +6,7 @@ reproduce the state that produced it.  A port without a guard (row 0) lets every
 Here is what a packet meets on its path; what faults and the start of protection ask of a mechanism: :mod:`.mechanism`.
 """
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry
+from vftsim.kernel import Chain, Fifo, Record, Row, Sim, Sort, Table, entry
 from vftsim.platform.io.marks import PUT_OUT, RELEASED
 from vftsim.platform.io.packet import Port, applications, discard, drop, mark, packet_list, packets, ports, send
 from vftsim.platform.io.ring import rings, wait_for_slot
@@ -17,7 +17,7 @@ LOST = -1
 """Answer of :func:`take_note` for a packet that no surviving replica will know of."""
 
 
-class Guard(Record):
+class Guard(Row):
     """A mechanism at work for one domain, and what it has done to that machine.
 
     ``mechanism`` is its kind; a kind keeps its own fields in a table beside this one.  ``reasons`` are the causes, a
@@ -33,7 +33,6 @@ class Guard(Record):
     noted before its instant.  ``audit`` is what the auditor of its promise knows.
     """
 
-    row: int
     mechanism: int
     domain: int
     ports: Fifo

@@ -1,6 +1,6 @@
 """The records of a replicated pair: the primary's log, its secondary, and the outputs that wait between them."""
 
-from vftsim.kernel import Chain, Fifo, Record, Table
+from vftsim.kernel import Chain, Fifo, Record, Row, Table
 from vftsim.platform.protection.replay import Replay
 
 NEVER_NS = 1 << 62
@@ -40,7 +40,7 @@ class Log(Record):
     recording_ns: int
 
 
-class Pair(Record):
+class Pair(Row):
     """A primary and one secondary, from when they are in step to when either is given up.
 
     Outputs carry numbers from 1 on: ``issued`` the last one issued, ``visible`` the last one that left; ``released``
@@ -48,7 +48,6 @@ class Pair(Record):
     the ``backup_is_gone`` nothing waits for it any more; a pair that ``is_over`` ends with its last output.
     """
 
-    row: int
     guard: int
     log: Log
     secondary: Replay

@@ -8,8 +8,9 @@ on a file (NFS), and the answer to any of them.
 from enum import IntEnum
 from typing import Annotated
 
-from vftsim.kernel import Fifo, Record, Table
+from vftsim.kernel import Fifo, Record, Row, Table
 from vftsim.platform.io.packet import application, packets, workload
+from vftsim.workloads.common import ProgramRow, WorkloadRow
 from vftsim.workloads.gaps import Gaps
 
 farm_server = application.kind("farm_server")
@@ -63,7 +64,7 @@ def serial_of(tagged: int) -> int:
     return tagged // KINDS
 
 
-class FarmServer(Record):
+class FarmServer(ProgramRow):
     """A server.
 
     ``active`` threads have a message, which is ``in_hand``.  ``operations`` is what it does by message, ``first_route``
@@ -72,9 +73,6 @@ class FarmServer(Record):
     the time of threads that had a message, of messages that have left.
     """
 
-    row: int
-    program: int
-    domain: int
     flow: int
     disk: int
     threads: int
@@ -100,13 +98,12 @@ class FarmServer(Record):
     disk_operations: int
 
 
-class Operation(Record):
+class Operation(Row):
     """What a message makes a server do; it sends ``outputs`` packets on average, which cost ``send_ns`` on its path.
 
     ``disk_due`` is what is left of a fraction of a disk operation.
     """
 
-    row: int
     demand_ns: int
     demands: int
     outputs: float
@@ -146,13 +143,12 @@ class Visit(Record):
     forward_to: int
 
 
-class Request(Record):
+class Request(Row):
     """A request of a server to another, until its answer has come back.
 
     ``uses`` is its serial number, ``parent`` the packet in the asker's hand for which it is made.
     """
 
-    row: int
     uses: int
     state: int
     asker: int
@@ -165,7 +161,7 @@ class Request(Record):
     timer: int
 
 
-class FarmLoad(Record):
+class FarmLoad(WorkloadRow):
     """Calls of one workload; what began before ``warmup_ns`` is not counted beyond ``begun``, ``active`` and ``ended``.
 
     Their user agents run in ``agents`` domains from ``first_agent`` on (0: on machines of their own), where a message
@@ -175,9 +171,6 @@ class FarmLoad(Record):
     those of them that they had sent before.
     """
 
-    row: int
-    flow: int
-    port: int
     gaps: Gaps
     earlier_gaps: Gaps
     held: int
@@ -208,7 +201,7 @@ class FarmLoad(Record):
     registrations: int
 
 
-class Call(Record):
+class Call(Row):
     """A call, at both ends.
 
     ``uses`` is its serial number, ``stage`` what the caller waits for (0: nobody's row).  ``front`` is the port of the
@@ -224,7 +217,6 @@ class Call(Record):
     ``forward_wait_ns`` after the last time (0: it is answered).
     """
 
-    row: int
     uses: int
     load: int
     stage: int

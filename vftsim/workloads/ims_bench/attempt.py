@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from vftsim.kernel import Record, Table
+from vftsim.workloads.common import WorkloadRow
 from vftsim.workloads.gaps import Gaps
 from vftsim.workloads.sip.messages import Message, Scenario, streams
 from vftsim.workloads.sip.retransmission import Repetition
@@ -69,7 +70,7 @@ class Pool(Record):
     count: int
 
 
-class Bench(Record):
+class Bench(WorkloadRow):
     """One benchmark: its user agents, its arrivals, its counters.
 
     ``flow`` and ``port`` are those of its packets.  User agents that run in a domain of the host (``domain``)
@@ -79,9 +80,6 @@ class Bench(Record):
     2**62, to compare runs.
     """
 
-    row: int
-    flow: int
-    port: int
     domain: int
     message_cost_ns: int
     reaction_time_ns: int

@@ -1,15 +1,15 @@
 """Records of services: what each is doing, what it asks of others, and the calls under way."""
 
-from vftsim.kernel import Chain, Fifo, Record, Table
+from vftsim.kernel import Chain, Fifo, Record, Row, Table
 from vftsim.platform.io.packet import application, packets, workload
-from vftsim.workloads.common import routes
+from vftsim.workloads.common import ProgramRow, routes
 
 service = application.kind("service")
 service_call = workload.kind("service_call")
 """Packets between services: to their flow the path from one to the other is what a workload's client is."""
 
 
-class Service(Record):
+class Service(ProgramRow):
     """A service.
 
     ``active`` threads have a request: ``in_hand``, or they are ``blocked`` in the send call with the answer, which is
@@ -20,9 +20,6 @@ class Service(Record):
     time of threads that had a request, of those that have left.
     """
 
-    row: int
-    program: int
-    domain: int
     flow: int
     disk: int
     threads: int
@@ -56,7 +53,7 @@ class Service(Record):
     wait: int
 
 
-class Plan(Record):
+class Plan(Row):
     """Calls that a service makes for a request; ``next_plan`` follows them.
 
     ``chance`` and ``hit`` are out of :data:`~vftsim.workloads.common.LEVELS`, ``choices`` and ``lookups`` the
@@ -65,7 +62,6 @@ class Plan(Record):
     warm-up: calls ``made`` (first tries), cache ``hits``, ``repeated`` tries, and calls that ``failed``.
     """
 
-    row: int
     service: int
     next_plan: int
     is_parallel: bool
@@ -124,14 +120,13 @@ class Visit(Record):
     has_failed: bool
 
 
-class Call(Record):
+class Call(Row):
     """A call under way, of the request ``parent`` in the asker's hand; ``uses`` is its serial number.
 
     ``tries`` have been made; without an answer the next follows after ``wait_ns``.
     """
 
     link: int
-    row: int
     uses: int
     is_open: bool
     plan: int

@@ -5,7 +5,8 @@ What the server has in memory stands here alone and never in what the user agent
 
 from typing import Annotated
 
-from vftsim.kernel import Chain, Fifo, Record, Table
+from vftsim.kernel import Chain, Fifo, Record, Row, Table
+from vftsim.workloads.common import ProgramRow
 from vftsim.workloads.sip.messages import RECEIVED, streams
 from vftsim.workloads.sip.retransmission import Repetition
 
@@ -57,7 +58,7 @@ class SipRules(Record):
     script_ns: Annotated[list[int], RECEIVED]
 
 
-class SipServer(Record):
+class SipServer(ProgramRow):
     """The server process group of one domain.
 
     ``buffer`` is the socket's, ``idle`` the processes without work, ``ringing`` the INVITEs that were answered
@@ -71,9 +72,6 @@ class SipServer(Record):
     ``at_rest_ns`` is since when all workers wait, :data:`BUSY` while one does not.
     """
 
-    row: int
-    program: int
-    domain: int
     boots: int
     timer_process: int
     flush_database: int
@@ -114,14 +112,13 @@ class SipServer(Record):
     retransmissions: int
 
 
-class Worker(Record):
+class Worker(Row):
     """A process of a server and what it has in hand: a packet, its transaction, and the work that is left.
 
     While ``unsent`` datagrams of its own wait for room on their way out, it sleeps.
     ``process`` is itself in its operating system, ``database`` the one that serves its queries.
     """
 
-    row: int
     link: int
     server: int
     process: int
@@ -134,7 +131,7 @@ class Worker(Record):
     unsent: int
 
 
-class Transaction(Record):
+class Transaction(Row):
     """One request under way at a server.
 
     ``replied`` is the last reply sent upstream, -1 for none.  ``forward`` repeats the forwarded copy while it
@@ -142,14 +139,13 @@ class Transaction(Record):
     stream's messages meet.
     """
 
-    row: int
     after: int
     later: int
     server: int
     boot: int
-    stream: int
     flow: int
     port: int
+    stream: int
     message: int
     replied: int
     is_final: bool

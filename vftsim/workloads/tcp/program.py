@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, timer
+from vftsim.kernel import Chain, EventKind, Fifo, Sim, Table, at, timer
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
@@ -32,7 +32,14 @@ from vftsim.platform.io.packet import (
     set_overhead,
 )
 from vftsim.spec.units import DurationNs
-from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import (
+    ProgramRow,
+    apply_overhead,
+    drop_all,
+    pages_per_request,
+    send_or_wait,
+    with_overhead_ns,
+)
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.tcp.receiver import take_data
 from vftsim.workloads.tcp.records import COUNTS, Bulk, Connection, bulks, connections, new_acknowledgement, new_segments
@@ -42,12 +49,9 @@ tcp_sink = application.kind("tcp_sink")
 tcp_source = application.kind("tcp_source")
 
 
-class TcpProgram(Record):
+class TcpProgram(ProgramRow):
     """A program with a process for each of ``connections``; costs in ns, copying for each KiB."""
 
-    row: int
-    program: int
-    domain: int
     segment_cost_ns: int
     copy_cost_ns: int
     ack_cost_ns: int

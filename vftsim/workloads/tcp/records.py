@@ -7,9 +7,9 @@ RFC 7323: of data when it was sent, of an acknowledgement the one that it echoes
 
 from typing import Annotated
 
-from vftsim.kernel import Fifo, Record, Sim, Table
+from vftsim.kernel import Fifo, Record, Row, Sim, Table
 from vftsim.platform.io.packet import packets
-from vftsim.workloads.common import new_packet
+from vftsim.workloads.common import WorkloadRow, new_packet
 
 COUNTS = 256
 WORDS = 128
@@ -23,12 +23,9 @@ HEADER_BYTES = 90
 """Of a segment on the wire: 20 IP, 32 TCP with time stamp, 14 + 4 Ethernet, 20 preamble and gap."""
 
 
-class Bulk(Record):
+class Bulk(WorkloadRow):
     """One workload of bulk TCP; its connections stand in consecutive rows."""
 
-    row: int
-    flow: int
-    port: int
     first_connection: int
     clients: int
     is_upload: bool
@@ -44,7 +41,7 @@ class Bulk(Record):
     dropped: int
 
 
-class Connection(Record):
+class Connection(Row):
     """One connection.
 
     Identity: its workload, station, the ``program`` at the server's end (an application's row).
@@ -61,7 +58,6 @@ class Connection(Record):
     ``process`` at the server's end: packets wait in ``queue``, ``packet`` is in work.
     """
 
-    row: int
     bulk: int
     station: int
     program: int

@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, timer
+from vftsim.kernel import Engine, EventKind, Sim, Table, at, entry, event, timer
 from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import add_delay, histogram
@@ -28,6 +28,7 @@ from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import MESSAGE, Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
+from vftsim.workloads.common import WorkloadRow
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
@@ -42,7 +43,7 @@ _HEADER_BYTES, _FOOTER_BYTES = 200, 2
 """How a report divides a reply, of which the model knows the whole size only."""
 
 
-class HttpLoad(Record):
+class HttpLoad(WorkloadRow):
     """One httperf.
 
     ``active`` connections are open, ``most_active`` is the largest number at a time.  Times are sums in ns: until
@@ -51,9 +52,6 @@ class HttpLoad(Record):
     reply rate of a span, ``sampled`` replies had come by its beginning.
     """
 
-    row: int
-    flow: int
-    port: int
     gaps: Gaps
     connections: int
     timeout_ns: int

@@ -46,7 +46,14 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
-from vftsim.workloads.common import apply_overhead, pages_per_request, send_or_wait, unread_without, with_overhead_ns
+from vftsim.workloads.common import (
+    ProgramRow,
+    apply_overhead,
+    pages_per_request,
+    send_or_wait,
+    unread_without,
+    with_overhead_ns,
+)
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.web import records as http
 
@@ -57,15 +64,12 @@ PIECE_BYTES = 65_536 // http.MSS * http.MSS
 MOST_SPAWNED = 32
 
 
-class PreforkServer(Record):
+class PreforkServer(ProgramRow):
     """One server: ``total`` processes, ``busy`` ones of them have a connection of ``in_work``.
 
     ``idle`` are the rows of all processes, begun or not, but the busy ones.
     """
 
-    row: int
-    program: int
-    domain: int
     boots: int
     start_servers: int
     min_spare: int

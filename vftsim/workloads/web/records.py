@@ -4,7 +4,7 @@ A packet carries ``message`` = serial number of the connection x 2**24 + piece x
 connection that is over is known as such although its row may have a new user.
 """
 
-from vftsim.kernel import Chain, Record, Sim, Table
+from vftsim.kernel import Chain, Record, Row, Sim, Table
 from vftsim.platform.io.packet import packets
 from vftsim.workloads.common import new_packet
 
@@ -24,7 +24,7 @@ UNKNOWN, HALF_OPEN, QUEUED, IN_WORK, DONE = 0, 1, 2, 3, 4
 """States of a connection at the server."""
 
 
-class HttpConnection(Record):
+class HttpConnection(Row):
     """One connection.
 
     Client: its ``stage``, when it reached each, ``pieces`` of the reply received in order; ``timer`` ends the
@@ -33,7 +33,6 @@ class HttpConnection(Record):
     known to have gone.
     """
 
-    row: int
     serial: int
     load: int
     flow: int
