@@ -40,7 +40,6 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import Guard, guard_port, guards, hold_output, protection, release
 from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
-from vftsim.workloads.common import overheads
 
 beat = protection.kind("beat")
 FOREVER_QUANTUM_NS = 1 << 61
@@ -113,7 +112,7 @@ def linked(*parts, guarded=False):
         [*cpu.ENTRIES, guard_port, boot_program, add_overhead, *entries],
         kinds,
         [on_beat, *actions],
-        [*cpu.TABLES, cards, drops, flows, beats, bucket_ends, feeds, guest_nics, links, overheads, *tables],
+        [*cpu.TABLES, cards, drops, flows, beats, bucket_ends, feeds, guest_nics, links, *tables],
     )
 
 

@@ -31,7 +31,6 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
 from vftsim.workloads.batch import BatchSpec
 from vftsim.workloads.bulk_udp import BulkUdpSpec
-from vftsim.workloads.common import overheads
 from vftsim.workloads.request_response import RequestResponseSpec
 from vftsim.workloads.service.application import ServiceSpec
 from vftsim.workloads.tcp.client import BulkTcpSpec
@@ -78,7 +77,7 @@ KERNEL = link(
         **lab.kinds_of(PARTS),
     },
     of_all("actions"),
-    [*cpu.TABLES, *io.TABLES, cards, drops, feeds, flows, bucket_ends, overheads, *of_all("tables")],
+    [*cpu.TABLES, *io.TABLES, cards, drops, feeds, flows, bucket_ends, *of_all("tables")],
 )
 
 

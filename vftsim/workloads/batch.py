@@ -26,12 +26,12 @@ from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, sub
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.disk import READ, begin_wait, hold_request
-from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
+from vftsim.platform.io.packet import Application, application, applications, lose_state
 from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer, note_write
 from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import ProgramRow, apply_overhead, duration_ns, unread_without, with_overhead_ns
+from vftsim.workloads.common import ProgramRow, duration_ns, unread_without, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 batch = application.kind("batch")
@@ -201,9 +201,6 @@ def begin(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     batch.begun += 1
     process.begin_ns = sim.now_ns
     process.left = batch.disk_operations
-
-
-batch.implements(set_overhead)(apply_overhead)
 
 
 @batch.implements(lose_state)

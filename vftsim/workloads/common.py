@@ -12,7 +12,6 @@ from vftsim.kernel.record import fields
 from vftsim.platform.delays import delays, install_buckets
 from vftsim.platform.io.packet import (
     DATAGRAM,
-    Application,
     Port,
     applications,
     drop,
@@ -69,29 +68,9 @@ class Route(Record):
 routes = Table("routes", Route, 1 << 18, "let fewer programs send each other requests")
 
 
-class Overhead(Record):
-    """What protection makes a program's work cost, beside its own demand.
-
-    Work that begins costs ``execution`` times its demand and ``output_ns`` for each packet that it sends.  Programs
-    that use this make no exits of their own (those of the I/O path are the path's).
-    """
-
-    output_ns: int
-    execution: float
-
-
-overheads = Table("overheads", Overhead, beside=applications)
-
-
-def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Set the overhead of work that begins from now on: the slot ``set_overhead``."""
-    overheads(sim)[program.row].output_ns = output_ns
-    overheads(sim)[program.row].execution = execution
-
-
 def with_overhead_ns(sim: Sim, program: int, demand_ns: int, outputs: int) -> int:
     """Return what work of ``demand_ns`` that sends ``outputs`` packets costs now; demands below 10**15 ns are exact."""
-    overhead = overheads(sim)[program]
+    overhead = applications(sim)[program]
     return int(demand_ns * overhead.execution) + outputs * overhead.output_ns
 
 
@@ -242,7 +221,5 @@ def add_routes(engine: Engine, port_pairs: Iterable[tuple[int, int]]) -> tuple[i
 
 def add_application(engine: Engine, kind: Kind, state_row: int, domain: int) -> int:
     """Add the row of an application, which has no overhead yet; return it."""
-    row = int(add_row(engine, applications, program=engine.number(kind), state_row=state_row, domain=domain).row)
-    if overheads.name in engine.linked.tables:
-        engine.rows(overheads)[row].execution = 1.0
-    return row
+    number = engine.number(kind)
+    return int(add_row(engine, applications, program=number, state_row=state_row, domain=domain, execution=1.0).row)

@@ -14,9 +14,9 @@ from vftsim.kernel import EventKind, Sim, Table, at, entry, timer
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
+from vftsim.platform.io.packet import Application, application, lose_state
 from vftsim.spec.units import Percent, PositiveDurationNs
-from vftsim.workloads.common import ProgramRow, apply_overhead, duration_ns, with_overhead_ns
+from vftsim.workloads.common import ProgramRow, duration_ns, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 cpu_bound = application.kind("cpu_bound")
@@ -111,9 +111,6 @@ def on_burst_done(sim: Sim, cpu_bound: CpuBound, argument: int) -> None:
     # Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
     domain, demand_ns = domains(sim)[cpu_bound.domain], begin_burst(sim, cpu_bound)
     continue_or_submit_for(sim, domain, cpu_bound.process, True, demand_ns, on_burst_done, cpu_bound.row, 0)
-
-
-cpu_bound.implements(set_overhead)(apply_overhead)
 
 
 @cpu_bound.implements(lose_state)

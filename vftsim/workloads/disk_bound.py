@@ -19,10 +19,10 @@ from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, flush, forget, read, transfer_done, write
-from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
+from vftsim.platform.io.packet import Application, application, lose_state
 from vftsim.sampling import Draws
 from vftsim.spec.units import ByteCount, Percent, PositiveDurationNs
-from vftsim.workloads.common import AT_ONCE, ProgramRow, apply_overhead, duration_ns, with_overhead_ns
+from vftsim.workloads.common import AT_ONCE, ProgramRow, duration_ns, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 disk_bound = application.kind("disk_bound")
@@ -118,9 +118,6 @@ def wake(sim: Sim, program: Application, tag: int) -> None:
     count_transfer(sim, bound)
     if not must_wait_for_flush(sim, bound, process, tag):
         compute(sim, tag)
-
-
-disk_bound.implements(set_overhead)(apply_overhead)
 
 
 @disk_bound.implements(lose_state)

@@ -34,13 +34,11 @@ from vftsim.platform.io.packet import (
     ports,
     receive,
     refused,
-    set_overhead,
 )
 from vftsim.platform.io.ring import Ring, keep_slot
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.common import (
     ProgramRow,
-    apply_overhead,
     drop_all,
     pages_per_request,
     send_or_wait,
@@ -154,7 +152,6 @@ def _pool_kind(name: str) -> Kind:
     kind = application.kind(name)
     kind.implements(receive)(receive_packet)
     kind.implements(go_on)(resume_sending)
-    kind.implements(set_overhead)(apply_overhead)
     kind.implements(lose_state)(lose_memory)
     kind.implements(held)(packets_held)
     kind.implements(refused)(packets_refused)

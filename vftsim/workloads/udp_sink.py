@@ -26,10 +26,9 @@ from vftsim.platform.io.packet import (
     packet_list,
     packets,
     receive,
-    set_overhead,
 )
 from vftsim.spec.units import ByteCount, DurationNs
-from vftsim.workloads.common import ProgramRow, apply_overhead, drop_all, pages_per_request, with_overhead_ns
+from vftsim.workloads.common import ProgramRow, drop_all, pages_per_request, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 udp_sink = application.kind("udp_sink")
@@ -143,9 +142,6 @@ def note_read(sim: Sim, flow: UdpFlow, number: int, sent_ns: int) -> None:
         flow.highest = number
     else:
         flow.late += 1
-
-
-udp_sink.implements(set_overhead)(apply_overhead)
 
 
 @udp_sink.implements(lose_state)

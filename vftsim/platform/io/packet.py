@@ -92,13 +92,17 @@ class Flow(Row):
 class Application(Row):
     """A program in a domain: ``program`` is its kind, ``state_row`` its row in the kind's own table.
 
-    ``pages_dirtied`` are pages that its work has written by now, beside those of packets and of the working set.
+    ``pages_dirtied`` are pages that its work has written by now, beside those of packets and of the working set.  Work
+    that begins costs ``execution`` times its demand and ``output_ns`` for each packet that it sends, as protection has
+    it (:func:`set_overhead`).
     """
 
     program: int
     state_row: int
     domain: int
     pages_dirtied: float
+    execution: float
+    output_ns: int
 
 
 class Drops(Record):
@@ -209,9 +213,12 @@ def set_overhead(sim: Sim, program: Application, output_ns: int, execution: floa
     """Let work that begins from now on cost what protection makes it cost.
 
     ``output_ns`` of CPU time for each packet sent, ``execution`` times all CPU work, ``exits`` times the cost of
-    exits to the hypervisor.  Without protection these are 0, 1 and 1: so an application begins, and so it is told again
-    before :func:`lose_state`.
+    exits to the hypervisor, which concern programs that make some of their own (those of the I/O path are the path's).
+    Without protection these are 0, 1 and 1: so an application begins, and so it is told again before
+    :func:`lose_state`.
     """
+    program.output_ns = output_ns
+    program.execution = execution
 
 
 @application.slot

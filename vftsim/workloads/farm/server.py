@@ -27,6 +27,7 @@ from vftsim.platform.io.disk import disks, forget, read, transfer_done
 from vftsim.platform.io.loopback import INSIDE
 from vftsim.platform.io.packet import (
     Application,
+    applications,
     discard,
     drop,
     drops,
@@ -38,19 +39,16 @@ from vftsim.platform.io.packet import (
     ports,
     receive,
     refused,
-    set_overhead,
 )
 from vftsim.platform.rows import add_row
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
 from vftsim.workloads.common import (
     add_routes,
-    apply_overhead,
     busy_ns,
     drop_all,
     duration_ns,
     new_packet,
-    overheads,
     pages_per_request,
     routes,
     send_or_wait,
@@ -134,7 +132,7 @@ def note_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
 
 def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_repeat: bool) -> int:
     """Return the CPU time of an operation with what its packets and its protection cost; below 10**15 ns exact."""
-    overhead = overheads(sim)[server.program]
+    overhead = applications(sim)[server.program]
     demand_ns = duration_ns(sim, operation.demands, operation.demand_ns) * overhead.execution
     if is_repeat:
         demand_ns *= server.repeat_share
@@ -309,9 +307,6 @@ def choose_server(sim: Sim, server: farm.FarmServer, packet: int) -> None:
 def send_again(sim: Sim, program: Application, packet: int) -> None:
     """Send a packet for which there was no room."""
     send_or_wait(sim, packet)
-
-
-farm.farm_server.implements(set_overhead)(apply_overhead)
 
 
 @farm.farm_server.implements(lose_state)

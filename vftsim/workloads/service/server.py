@@ -22,9 +22,8 @@ from vftsim.platform.io.packet import (
     ports,
     receive,
     refused,
-    set_overhead,
 )
-from vftsim.workloads.common import apply_overhead, drop_all, duration_ns, outputs_of, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import drop_all, duration_ns, outputs_of, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.calls import (
     asker_of,
     close_all,
@@ -278,9 +277,6 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
     if send_or_wait(sim, packet) and not is_call:
         server.blocked -= 1
         take_next(sim, server, process, False)
-
-
-service.implements(set_overhead)(apply_overhead)
 
 
 @service.implements(lose_state)

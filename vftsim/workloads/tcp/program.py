@@ -29,12 +29,10 @@ from vftsim.platform.io.packet import (
     packets,
     ports,
     receive,
-    set_overhead,
 )
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.common import (
     ProgramRow,
-    apply_overhead,
     drop_all,
     pages_per_request,
     send_or_wait,
@@ -219,10 +217,6 @@ def on_server_delay(sim: Sim, connection: Connection) -> None:
 
 def program_of(sim: Sim, connection: Connection) -> TcpProgram:
     return tcp_programs(sim)[applications(sim)[connection.program].state_row]
-
-
-tcp_sink.implements(set_overhead)(apply_overhead)
-tcp_source.implements(set_overhead)(apply_overhead)
 
 
 @tcp_sink.implements(lose_state)

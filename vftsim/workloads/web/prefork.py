@@ -42,13 +42,11 @@ from vftsim.platform.io.packet import (
     packets,
     ports,
     receive,
-    set_overhead,
 )
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
 from vftsim.workloads.common import (
     ProgramRow,
-    apply_overhead,
     pages_per_request,
     send_or_wait,
     unread_without,
@@ -302,9 +300,6 @@ def on_maintenance(sim: Sim, server: PreforkServer) -> None:
         assign_processes(sim, server, False)
     else:
         server.spawn = 1
-
-
-prefork_web_server.implements(set_overhead)(apply_overhead)
 
 
 @prefork_web_server.implements(lose_state)
