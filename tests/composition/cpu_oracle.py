@@ -38,7 +38,7 @@ from vftsim.workloads.disk_bound import on_computed as on_disk_computed
 from vftsim.workloads.pool import on_answer_ready as pool_answer_ready
 from vftsim.workloads.service.records import services
 from vftsim.workloads.service.server import on_computed as on_service_computed
-from vftsim.workloads.tcp.records import bulks, connections
+from vftsim.workloads.tcp.connection import bulks, connections
 from vftsim.workloads.udp_sink import on_read, udp_flows, udp_sinks
 from vftsim.workloads.web.prefork import prefork_servers
 

@@ -14,10 +14,9 @@ from vftsim.platform.cpu import build, jobs, notes
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import domains, hosts, vcpus, work_done
 from vftsim.platform.cpu.scheduler import scheduler
-from vftsim.platform.cpu.schedulers._credit2_records import credit2_vcpus
 from vftsim.platform.cpu.schedulers._credit_records import credit_vcpus
 from vftsim.platform.cpu.schedulers.credit import Credit
-from vftsim.platform.cpu.schedulers.credit2 import Credit2
+from vftsim.platform.cpu.schedulers.credit2 import Credit2, credit2_vcpus
 
 DATA = Path(__file__).parents[2] / "data"
 HOMES: dict[type[SchedulerSpec], Table[Any]] = {Credit: credit_vcpus, Credit2: credit2_vcpus}

@@ -32,26 +32,24 @@ from vftsim.workloads.stations import (
     stations,
     wait_for_room,
 )
-from vftsim.workloads.tcp.receiver import take_data
-from vftsim.workloads.tcp.records import (
+from vftsim.workloads.tcp.connection import (
     COUNTS,
     HEADER_BYTES,
+    LONGEST_RTO_NS,
     Bulk,
     Connection,
     Interval,
     bulks,
     connections,
     intervals,
+    is_timed_out,
     new_acknowledgement,
     new_segments,
-)
-from vftsim.workloads.tcp.sender import (
-    LONGEST_RTO_NS,
-    is_timed_out,
     next_segments,
     note_sent,
     start_sender,
     take_acknowledgement,
+    take_data,
 )
 from vftsim.workloads.wire import Address, Seen, Wire
 

@@ -39,9 +39,21 @@ from vftsim.workloads.common import (
     with_overhead_ns,
 )
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
-from vftsim.workloads.tcp.receiver import take_data
-from vftsim.workloads.tcp.records import COUNTS, Bulk, Connection, bulks, connections, new_acknowledgement, new_segments
-from vftsim.workloads.tcp.sender import is_timed_out, next_segments, note_sent, start_sender, take_acknowledgement
+from vftsim.workloads.tcp.connection import (
+    COUNTS,
+    Bulk,
+    Connection,
+    bulks,
+    connections,
+    is_timed_out,
+    new_acknowledgement,
+    new_segments,
+    next_segments,
+    note_sent,
+    start_sender,
+    take_acknowledgement,
+    take_data,
+)
 
 tcp_sink = application.kind("tcp_sink")
 tcp_source = application.kind("tcp_source")

@@ -35,33 +35,91 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event
+from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.host import sync, sync_running
+from vftsim.platform.cpu.host import request_reschedule, sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
-from vftsim.platform.cpu.records import BLOCKED, RUNNABLE, Host, Pcpu, Vcpu, domains, vcpus
-from vftsim.platform.cpu.schedulers._credit2_queue import grab_budget, is_current, join, refill, tickle, unpark
-from vftsim.platform.cpu.schedulers._credit2_records import (
-    COMPENSATION,
-    CREDIT_FLOOR,
-    CREDIT_INIT,
-    CREDIT_MOST,
-    IDLE_CREDIT,
-    LONGEST_NS,
-    SHORTEST_NS,
-    Credit2Host,
-    Credit2Pcpu,
-    Credit2Vcpu,
-    credit2_domains,
-    credit2_hosts,
-    credit2_pcpus,
-    credit2_vcpus,
-    waiting_list,
-)
+from vftsim.platform.cpu.records import BLOCKED, RUNNABLE, Host, Pcpu, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.rows import fill_row
 from vftsim.spec.units import MS, DurationNs, PeriodNs
+
+CREDIT_INIT = 10 * MS
+CREDIT_FLOOR = -CREDIT_INIT
+CREDIT_MOST = CREDIT_INIT + MS // 2
+IDLE_CREDIT = -(1 << 30)
+SHORTEST_NS = MS // 2
+LONGEST_NS = 10 * MS
+TOLERANCE_NS = 50_000
+COMPENSATION = 50_000
+
+
+class Credit2Host(Record):
+    """A host's parameters, the highest weight on it, by which all burn, those that wait, and counters.
+
+    ``waiting`` is in order of credit, equals in the order in which they joined.
+    """
+
+    rate_limit_ns: int
+    resistance: int
+    cap_period_ns: int
+    highest_weight: int
+    has_caps: bool
+    waiting: Fifo
+    resets: int
+    rate_limited: int
+
+
+class Credit2Pcpu(Record):
+    """A pCPU: the vCPU chosen for it, also when that has blocked, until the pCPU chooses again (0: it idles).
+
+    ``tickled``: it has been asked to choose for a vCPU that waits, and has not done so yet.
+    """
+
+    current: int
+    tickled: bool
+
+
+class Credit2Domain(Record):
+    """A domain's CPU time in a period of its cap; ``budget_ns`` 0: it may use all there is.
+
+    ``left_ns`` is what no vCPU holds, below 0 after an overdraft; ``parked`` are those that found nothing left,
+    latest first.
+    """
+
+    budget_ns: int
+    portion_ns: int
+    left_ns: int
+    parked: Fifo
+
+
+class Credit2Vcpu(Record):
+    """A vCPU; ``processor`` is the pCPU that it was on last, or starts at, and ``since_ns`` when it was put there.
+
+    ``residue`` is what has been burnt of the next credit, in parts of its weight; ``held_ns`` the part of its
+    domain's budget that it has drawn and not used, below 0 if it ran past it.  ``tickled_pcpu`` was asked for it last.
+    """
+
+    weight: int
+    credit: int
+    residue: int
+    processor: int
+    since_ns: int
+    held_ns: int
+    parked: bool
+    tickled_pcpu: int
+    next_waiting: int
+    next_parked: int
+
+
+credit2_hosts = Table("credit2_hosts", Credit2Host, beside=hosts)
+credit2_pcpus = Table("credit2_pcpus", Credit2Pcpu, beside=pcpus)
+credit2_domains = Table("credit2_domains", Credit2Domain, beside=domains)
+credit2_vcpus = Table("credit2_vcpus", Credit2Vcpu, beside=vcpus)
+waiting_list = Chain(credit2_vcpus, "next_waiting")
+parked_list = Chain(credit2_vcpus, "next_parked")
+
 
 _COUNTERS = ("resets", "rate_limited")
 credit2 = scheduler.scheduler.kind("credit2")
@@ -277,3 +335,126 @@ def on_refill(sim: Sim, host: Host) -> None:
         refill(sim, host, domain)
         row += domains(sim)[domain].vcpus
     plan_refill(sim, host)
+
+
+def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Queue a vCPU behind its equals in credit, and ask a pCPU to choose for it."""
+    queue = credit2_hosts(sim)[host.row].waiting
+    credit = credit2_vcpus(sim)[vcpu.row].credit
+    before = 0
+    here = queue.first
+    while here != 0 and credit2_vcpus(sim)[here].credit >= credit:
+        before = here
+        here = credit2_vcpus(sim)[here].next_waiting
+    waiting_list.insert_after(sim, queue, before, vcpu.row)
+    runq_tickle(sim, host, vcpu)
+
+
+def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Ask an idle pCPU for a vCPU that has joined the queue, else one whose vCPU it may pre-empt (runq_tickle)."""
+    row = idle_place(sim, host, vcpu)
+    if row == 0:
+        row = place_of_another(sim, host, vcpu)
+    if row != 0:
+        tickle(sim, row)
+        # Other pCPUs leave it to this one until that has chosen (is_offered()).
+        credit2_vcpus(sim)[vcpu.row].tickled_pcpu = row
+
+
+def tickle(sim: Sim, row: int) -> None:
+    """Have a pCPU choose; until it has, it is asked for nobody else."""
+    credit2_pcpus(sim)[row].tickled = True
+    request_reschedule(sim, pcpus(sim)[row])
+
+
+def is_open(sim: Sim, vcpu: Vcpu, row: int) -> bool:
+    """Tell whether a vCPU may run on a pCPU that has not been asked for another."""
+    return not credit2_pcpus(sim)[row].tickled and scheduler.may_run(sim, vcpu, pcpus(sim)[row])
+
+
+def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the first idle pCPU for a vCPU, from its own upwards and round; 0 if there is none."""
+    pcpu_record = pcpus(sim)[credit2_vcpus(sim)[vcpu.row].processor].number
+    for step in range(host.pcpus):
+        row = host.first_pcpu + (pcpu_record + step) % host.pcpus
+        if credit2_pcpus(sim)[row].current == 0 and is_open(sim, vcpu, row):
+            return row
+    return 0
+
+
+def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the pCPU whose vCPU this one may pre-empt: its own, else where its lead is greatest; 0 for none.
+
+    No pCPU that is open to it idles.
+    """
+    processor = credit2_vcpus(sim)[vcpu.row].processor
+    if is_open(sim, vcpu, processor) and lead_over(sim, host, vcpu, processor) > 0:
+        return processor
+    best = 0
+    most = 0
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if row != processor and is_open(sim, vcpu, row):
+            lead = lead_over(sim, host, vcpu, row)
+            if lead > most:
+                best, most = row, lead
+    return best
+
+
+def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int, rules: Credit2Host = BESIDE) -> int:
+    """Return by how much credit a vCPU may take a pCPU from the one there; -1 if that is within its rate limit.
+
+    From elsewhere it must be ahead by the resistance to migration (tickle_score, is_preemptable).
+    """
+    running = credit2_pcpus(sim)[row].current
+    there = credit2_vcpus(sim)[running]
+    if rules.rate_limit_ns > TOLERANCE_NS and sim.now_ns - there.since_ns <= rules.rate_limit_ns - TOLERANCE_NS:
+        return -1
+    # What runs burns credit up to now before the two are compared.
+    sync(sim, vcpus(sim)[running])
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
+    return credit2_vcpu.credit - there.credit - (0 if credit2_vcpu.processor == row else rules.resistance)
+
+
+def is_current(sim: Sim, credit2_vcpu: Credit2Vcpu, row: int) -> bool:
+    return credit2_pcpus(sim)[credit2_vcpu.processor].current == row
+
+
+def grab_budget(sim: Sim, host: Host, vcpu: Vcpu, credit2_vcpu: Credit2Vcpu = BESIDE) -> bool:
+    """Let a vCPU draw a portion if it holds nothing, after what it has overdrawn; park it if nothing is left.
+
+    (unit_grab_budget, park_unit)
+    """
+    pool = credit2_domains(sim)[vcpu.domain]
+    if pool.budget_ns == 0 or credit2_vcpu.held_ns > 0:
+        return True
+    # Below 0 after an overdraft, which the pool bears.
+    pool.left_ns += credit2_vcpu.held_ns
+    credit2_vcpu.held_ns = max(min(pool.portion_ns, pool.left_ns), 0)
+    if credit2_vcpu.held_ns > 0:
+        pool.left_ns -= credit2_vcpu.held_ns
+        return True
+    credit2_vcpu.parked = True
+    # One that has its pCPU is in no queue: choose() drops it.
+    if not is_current(sim, credit2_vcpu, vcpu.row):
+        waiting_list.remove(sim, credit2_hosts(sim)[host.row].waiting, vcpu.row)
+    parked_list.push_front(sim, pool.parked, vcpu.row)
+    return False
+
+
+def unpark(sim: Sim, host: Host, domain: int) -> None:
+    """Let the parked vCPUs of a domain compete again, the latest first (unpark_parked_units)."""
+    pool = credit2_domains(sim)[domain]
+    while pool.parked.length > 0:
+        row = parked_list.pop(sim, pool.parked)
+        # Cleared for a blocked vCPU too: its next wake queues it.
+        credit2_vcpus(sim)[row].parked = False
+        if vcpus(sim)[row].state == RUNNABLE:
+            join(sim, host, vcpus(sim)[row])
+
+
+def refill(sim: Sim, host: Host, domain: int) -> None:
+    """Begin a period of a domain's cap: what was overdrawn is missing, what was left is not saved."""
+    pool = credit2_domains(sim)[domain]
+    pool.left_ns = min(pool.left_ns + pool.budget_ns, pool.budget_ns)
+    if pool.left_ns > 0:
+        unpark(sim, host, domain)

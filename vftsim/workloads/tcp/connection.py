@@ -1,6 +1,9 @@
-"""The sending end of a connection: window, slow start, loss recovery.
+"""A connection of bulk TCP: its records, its receiving and its sending end.
 
-Rules, in segments:
+Rules of the receiver: an acknowledgement for at least every second segment (RFC 5681, 4.2), else after the delay; at
+once for a segment out of order, and when a gap is filled (RFC 5681, 4.2).
+
+Rules of the sender, in segments:
 
 * **Slow start and congestion avoidance** (RFC 5681, 3.1; RFC 3465: by what is acknowledged, as Linux counts): the
   congestion window grows by the segments acknowledged below the threshold, above it by one for each window of them.
@@ -11,10 +14,13 @@ Rules, in segments:
   window becomes one segment and everything not acknowledged is sent again; the first one halves the threshold, those
   that follow for the same segment leave it (RFC 5681, 3.1).  Round trips come from time stamps (RFC 7323), so
   retransmissions need no exception.
-
 * **Segments handled together** (offload) are acknowledged together: how many have come beyond a missing one, and which,
   selective acknowledgements tell (RFC 6675, 4).  Simplification: as the receiver knows it when the sender asks, half a
   round trip early.
+
+Sequence numbers count segments of full size from 0.  A packet of data carries ``message`` = first segment x 256 +
+number of segments; an acknowledgement carries the next segment expected x 256.  ``sent_ns`` is the time stamp of
+RFC 7323: of data when it was sent, of an acknowledgement the one that it echoes.
 
 Left out: other uses of selective acknowledgement (several losses in one window take a round trip each), limited
 transmit (RFC 3042: here its segments take the place that the lost one needs in a full queue), the probe for a loss at
@@ -22,9 +28,202 @@ the end of what is under way (RFC 8985), CUBIC, window scaling by the receiver's
 constant), the Nagle algorithm, connection set-up and close.
 """
 
-from vftsim.kernel import EventKind, Sim, at
-from vftsim.workloads.tcp.receiver import is_marked
-from vftsim.workloads.tcp.records import COUNTS, NO_SEGMENT, Bulk, Connection
+from typing import Annotated
+
+from vftsim.kernel import EventKind, Failure, Fifo, Record, Row, Sim, Table, at, fail
+from vftsim.platform.io.packet import packets
+from vftsim.workloads.common import WorkloadRow, new_packet
+
+COUNTS = 256
+WORDS = 128
+WORD_BITS = 32
+MOST_IN_WINDOW = WORDS * WORD_BITS
+"""Segments that a receiver can hold out of order."""
+
+NO_SEGMENT = -1
+
+HEADER_BYTES = 90
+"""Of a segment on the wire: 20 IP, 32 TCP with time stamp, 14 + 4 Ethernet, 20 preamble and gap."""
+
+
+class Bulk(WorkloadRow):
+    """One workload of bulk TCP; its connections stand in consecutive rows."""
+
+    first_connection: int
+    clients: int
+    is_upload: bool
+    mss: int
+    most_segments: int
+    window_segments: int
+    initial_window: int
+    delayed_ack_ns: int
+    min_rto_ns: int
+    first_rto_ns: int
+    duration_ns: int
+    interval_ns: int
+    dropped: int
+
+
+class Connection(Row):
+    """One connection.
+
+    Identity: its workload, station, the ``program`` at the server's end (an application's row).
+
+    Sender: segments up to ``una`` are acknowledged, up to ``nxt`` sent; ``resend`` is one to be sent again now.
+    ``recover`` is the highest segment sent when loss was last found, ``is_backing_off`` whether a time-out has come
+    since anything was acknowledged.  A retransmission is due at ``due_ns`` (0: none); ``timer`` is the one event
+    planned for it, at ``look_ns``, which is planned anew when it comes early.
+
+    Receiver: everything below ``expected`` is there, ``beyond`` marks segments above; ``pending`` segments are not
+    acknowledged; ``echo_ns`` is the time stamp to echo.
+
+    Client: ``reactions`` is a feed of the times it needs before it reacts (0: none), ``is_reacting`` while it does.
+    ``process`` at the server's end: packets wait in ``queue``, ``packet`` is in work.
+    """
+
+    bulk: int
+    station: int
+    program: int
+    process: int
+    link: int
+    first_ns: int
+    end_ns: int
+    una: int
+    nxt: int
+    window: int
+    threshold: int
+    credit: int
+    duplicates: int
+    is_recovering: bool
+    is_backing_off: bool
+    recover: int
+    resend: int
+    rtt_ns: int
+    deviation_ns: int
+    rto_ns: int
+    due_ns: int
+    timer: int
+    look_ns: int
+    expected: int
+    beyond: Annotated[list[int], WORDS]
+    beyond_count: int
+    pending: int
+    echo_ns: int
+    owes: bool
+    delay_timer: int
+    reactions: int
+    is_reacting: bool
+    queue: Fifo
+    packet: int
+    is_busy: bool
+    is_blocked: bool
+    is_reset: bool
+    retransmitted: int
+    timeouts: int
+    recoveries: int
+    acknowledgements: int
+
+
+class Interval(Record):
+    """What a connection's receiver had by the end of an interval."""
+
+    connection: int
+    begin_ns: int
+    end_ns: int
+    segments: int
+
+
+bulks = Table("tcp_bulks", Bulk, 256)
+connections = Table("tcp_connections", Connection, 1 << 14, "use fewer clients")
+intervals = Table("tcp_intervals", Interval, 1 << 18, "report longer intervals")
+
+
+def new_segments(sim: Sim, bulk: Bulk, connection: Connection, segments: int) -> int:
+    """Make a packet of data."""
+    count = segments % COUNTS
+    return new_stamped(sim, bulk, connection, segments, sim.now_ns, count * (bulk.mss + HEADER_BYTES))
+
+
+def new_acknowledgement(sim: Sim, bulk: Bulk, connection: Connection) -> int:
+    """Make an acknowledgement of all that has come in order; nothing is owed then."""
+    connection.pending = 0
+    connection.owes = False
+    connection.delay_timer = 0
+    connection.acknowledgements += 1
+    return new_stamped(sim, bulk, connection, connection.expected * COUNTS, connection.echo_ns, HEADER_BYTES)
+
+
+def new_stamped(sim: Sim, bulk: Bulk, connection: Connection, message: int, stamp_ns: int, size_bytes: int) -> int:
+    """Make a packet of a connection with a time stamp."""
+    row = new_packet(sim, bulk.flow, bulk.port, connection.row, connection.station, message, size_bytes)
+    packets(sim)[row].sent_ns = stamp_ns
+    return row
+
+
+TOO_FAR = Failure("a TCP segment lies beyond what a receiver can hold; make the window smaller")
+
+
+def take_data(sim: Sim, bulk: Bulk, connection: Connection, segments: int, stamp_ns: int) -> bool:
+    """Take in a packet of data; True if it must be acknowledged at once (it is ``pending`` otherwise)."""
+    first = segments // COUNTS
+    end = first + segments % COUNTS
+    if first > connection.expected:
+        mark_beyond(sim, connection, first, end)
+        return True
+    # Of what begins no later than the last acknowledgement ends, a segment that comes twice too (RFC 7323, 4.3).
+    if first <= connection.expected - connection.pending:
+        connection.echo_ns = max(connection.echo_ns, stamp_ns)
+    if end <= connection.expected:
+        return True
+    # Read before segments are taken out of it: a gap that is filled is acknowledged at once.
+    had_gap = connection.beyond_count > 0
+    connection.pending += end - connection.expected
+    connection.expected = end
+    unmark_below(connection, first, end)
+    skip_marked(connection)
+    return had_gap or connection.pending >= 2 or bulk.delayed_ack_ns == 0
+
+
+def mark_beyond(sim: Sim, connection: Connection, first: int, end: int) -> None:
+    """Remember segments that came too early."""
+    if end - connection.expected > MOST_IN_WINDOW:
+        fail(sim, TOO_FAR)
+        return
+    for segment in range(first, end):
+        word = segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)
+        bit = 1 << (segment % WORD_BITS)
+        if connection.beyond[word] & bit == 0:
+            connection.beyond[word] |= bit
+            connection.beyond_count += 1
+
+
+def is_marked(connection: Connection, segment: int) -> bool:
+    """Tell whether a segment has come too early."""
+    word = segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)
+    return connection.beyond[word] & (1 << (segment % WORD_BITS)) != 0
+
+
+def unmark(connection: Connection, segment: int) -> bool:
+    """Forget that a segment came too early; tell whether it had."""
+    if not is_marked(connection, segment):
+        return False
+    connection.beyond[segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)] -= 1 << (segment % WORD_BITS)
+    connection.beyond_count -= 1
+    return True
+
+
+def unmark_below(connection: Connection, first: int, end: int) -> None:
+    """Forget marks of segments that have come again, in order."""
+    if connection.beyond_count > 0:
+        for segment in range(first, end):
+            unmark(connection, segment)
+
+
+def skip_marked(connection: Connection) -> None:
+    """Move on over segments that are there already."""
+    while connection.beyond_count > 0 and unmark(connection, connection.expected):
+        connection.expected += 1
+
 
 DUPLICATES = 3
 LONGEST_RTO_NS = 60_000_000_000
