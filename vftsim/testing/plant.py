@@ -24,19 +24,7 @@ from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.io import packet
-from vftsim.platform.io.packet import (
-    Application,
-    Flow,
-    Port,
-    application,
-    applications,
-    drops,
-    flows,
-    packets,
-    path,
-    ports,
-    workload,
-)
+from vftsim.platform.io import packet as io
 from vftsim.platform.io.paths import moderated
 from vftsim.platform.protection import account, passes
 from vftsim.platform.protection import build as protect
@@ -113,9 +101,9 @@ issued = Table("issued", Moment, 1 << 20)
 seen = Table("seen", Moment, 1 << 20)
 probes = Table("probes", Finding, 1 << 16)
 
-server = application.kind("server")
-clients = workload.kind("clients")
-wire = path.kind("wire", base=moderated.moderated)
+server = io.application.kind("server")
+clients = io.workload.kind("clients")
+wire = io.path.kind("wire", base=moderated.moderated)
 
 
 packet_delivered = packet.delivered
@@ -127,10 +115,10 @@ def write_down(sim: Sim, row: Moment, number: int) -> None:
     row.number = number
 
 
-def send_at_once(sim: Sim, port: Port, packet: int) -> bool:
+def send_at_once(sim: Sim, port: io.Port, packet: int) -> bool:
     """Without cost or delay, and written down."""
-    write_down(sim, seen(sim)[seen.new(sim)], packets(sim)[packet].message)
-    packet_delivered(sim, flows(sim)[packets(sim)[packet].flow], packet)
+    write_down(sim, seen(sim)[seen.new(sim)], io.packets(sim)[packet].message)
+    packet_delivered(sim, io.flows(sim)[io.packets(sim)[packet].flow], packet)
     return True
 
 
@@ -138,37 +126,37 @@ wire.implementations[packet.send.name] = part_of(send_at_once)  # type: ignore[a
 
 
 @clients.implements(packet.delivered)
-def on_delivery(sim: Sim, flow: Flow, packet: int) -> None:
+def on_delivery(sim: Sim, flow: io.Flow, packet: int) -> None:
     """An answer, or an output of the guest's own, has come: ask the next thing."""
-    number = packets(sim)[packet].message
-    packets.free(sim, packet)
+    number = io.packets(sim)[packet].message
+    io.packets.free(sim, packet)
     habit = habits(sim)[1]
     if number < OWN and (habit.turns < 0 or number // ASKED_AGAIN + 1 < habit.turns):
         at(sim, sim.now_ns + habit.think_ns, EventKind.DELIVERY, number % ASKED_AGAIN, on_ask, number + ASKED_AGAIN)
 
 
 @clients.implements(packet.discarded)
-def forget(sim: Sim, flow: Flow, packet: int) -> None:
+def forget(sim: Sim, flow: io.Flow, packet: int) -> None:
     """An output has died with its host."""
 
 
 @event
 def on_ask(sim: Sim, number: int) -> None:
     """A request reaches the card."""
-    row = packets.new(sim)
-    made = packets(sim)[row]
+    row = io.packets.new(sim)
+    made = io.packets(sim)[row]
     made.flow = 1
     made.port = 1
     made.message = number
     made.size_bytes = habits(sim)[1].size_bytes
-    packet.arrive(sim, ports(sim)[1], row)
+    packet.arrive(sim, io.ports(sim)[1], row)
 
 
 @server.implements(packet.receive)
-def answer(sim: Sim, program: Application, packet: int) -> None:
+def answer(sim: Sim, program: io.Application, packet: int) -> None:
     """Answer at once, or after a while."""
-    number = packets(sim)[packet].message
-    packets.free(sim, packet)
+    number = io.packets(sim)[packet].message
+    io.packets.free(sim, packet)
     write_down(sim, entered(sim)[entered.new(sim)], number)
     if habits(sim)[1].service_ns > 0:
         at(sim, sim.now_ns + habits(sim)[1].service_ns, EventKind.TIMER, number % ASKED_AGAIN, on_answer, number)
@@ -185,13 +173,13 @@ def on_answer(sim: Sim, number: int) -> None:
 def put(sim: Sim, number: int) -> None:
     """Send an output, and note that it was issued."""
     write_down(sim, issued(sim)[issued.new(sim)], number)
-    row = packets.new(sim)
-    made = packets(sim)[row]
+    row = io.packets.new(sim)
+    made = io.packets(sim)[row]
     made.flow = 1
     made.port = 1
     made.message = number
     made.size_bytes = habits(sim)[1].size_bytes
-    put_out(sim, ports(sim)[1], row)
+    put_out(sim, io.ports(sim)[1], row)
 
 
 @work_done
@@ -246,9 +234,9 @@ def linked(*others: Kind) -> Linked:
             scheduler: [schedulers()["native"].part],
             protection: kinds,
             fault: [spec.part for spec in FAULTS.values()],
-            path: [wire],
-            application: [server],
-            workload: [clients],
+            io.path: [wire],
+            io.application: [server],
+            io.workload: [clients],
         },
         [on_answer, on_ask, on_probe, *protect.ACTIONS],
         [
@@ -331,9 +319,9 @@ class Plant:
         self.engine = engine = engine_type(kernel)
         self.host = build.add_host(engine, 1, scheduling())
         self.domain = build.add_domain(engine, self.host, DomainScheduling(), 1, None, 1 << 60)
-        engine.add(flows, row=1, workload=engine.number(clients), port=1)
-        program, _ = engine.add(applications, row=1, program=engine.number(server), domain=self.domain)
-        port, _ = engine.add(ports, row=1, domain=self.domain, path=engine.number(wire), application=program)
+        engine.add(io.flows, row=1, workload=engine.number(clients), port=1)
+        program, _ = engine.add(io.applications, row=1, program=engine.number(server), domain=self.domain)
+        port, _ = engine.add(io.ports, row=1, domain=self.domain, path=engine.number(wire), application=program)
         moderated.install(engine, port, moderated.GuestNicSpec(ring=65536, moderation=0), 0, 0)
         habit = engine.rows(habits)[1]
         habit.chunk_ns, habit.chunk_is_output, habit.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
@@ -427,7 +415,7 @@ class Plant:
     def lost_at_the_card(self) -> int:
         """Packets that the card of a guest without network did not take."""
         nic = self.engine.rows(moderated.guest_nics)[1]
-        return int(self.engine.rows(drops)[int(nic.down)].count)
+        return int(self.engine.rows(io.drops)[int(nic.down)].count)
 
     def holds(self) -> list[int]:
         """How long each output seen was held."""

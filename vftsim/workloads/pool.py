@@ -19,22 +19,8 @@ from pydantic import Field
 from vftsim.kernel import Fifo, Kind, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io import packet as io
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
-from vftsim.platform.io.packet import (
-    Application,
-    application,
-    drop,
-    drops,
-    go_on,
-    held,
-    lose_state,
-    mark,
-    packet_list,
-    packets,
-    ports,
-    receive,
-    refused,
-)
 from vftsim.platform.io.ring import Ring, keep_slot
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.common import (
@@ -68,25 +54,25 @@ class Pool(ProgramRow):
 pools = Table("pools", Pool, 4096)
 
 
-def receive_packet(sim: Sim, program: Application, packet: int) -> None:
+def receive_packet(sim: Sim, program: io.Application, packet: int) -> None:
     """Give a packet from the network stack to an idle thread, keep it in the socket buffer for one, or drop it."""
     pool = pools(sim)[program.state_row]
     if not keep_slot(pool.socket):
-        drop(sim, packet, pool.socket.drop_row)
+        io.drop(sim, packet, pool.socket.drop_row)
     elif pool.active < pool.threads:
         pool.active += 1
         take_thread(sim, domains(sim)[pool.domain], pool.idle, packet)
         start_packet(sim, pool, packet, False)
     else:
-        packet_list.push(sim, pool.socket.packets, packet)
+        io.packet_list.push(sim, pool.socket.packets, packet)
 
 
 def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
     """Have a thread work on a packet, and on its answer: one that is running continues."""
-    packet_list.push(sim, pool.in_hand, packet)
-    plain_ns = pool.packet_cost_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
+    io.packet_list.push(sim, pool.in_hand, packet)
+    plain_ns = pool.packet_cost_ns + io.ports(sim)[io.packets(sim)[packet].port].transmit_ns
     demand_ns = with_overhead_ns(sim, pool.program, plain_ns, 1)
-    mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
+    io.mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
     domain, process = domains(sim)[pool.domain], serving_threads(sim)[packet].process
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_answer_ready, packet, pool.row)
 
@@ -94,8 +80,8 @@ def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
 @work_done
 def on_answer_ready(sim: Sim, packet: int, pool: Pool) -> None:
     """Send an answer, or sleep until there is room."""
-    mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
-    packet_list.remove(sim, pool.in_hand, packet)
+    io.mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
+    io.packet_list.remove(sim, pool.in_hand, packet)
     # Read before it is sent: then it belongs to its path.
     process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet):
@@ -104,7 +90,7 @@ def on_answer_ready(sim: Sim, packet: int, pool: Pool) -> None:
         pool.blocked += 1
 
 
-def resume_sending(sim: Sim, program: Application, packet: int) -> None:
+def resume_sending(sim: Sim, program: io.Application, packet: int) -> None:
     """Send the answer of a thread that slept with it, and resume the thread."""
     pool = pools(sim)[program.state_row]
     process = serving_threads(sim)[packet].process
@@ -117,7 +103,7 @@ def take_next(sim: Sim, pool: Pool, process: int, is_running: bool) -> None:
     """Let a thread that is done with a packet take the next, or sleep."""
     # The slot is free only now: a packet in a thread's hands still fills the buffer.
     pool.socket.occupied -= 1
-    packet = packet_list.pop(sim, pool.socket.packets)
+    packet = io.packet_list.pop(sim, pool.socket.packets)
     if packet == 0:
         pool.active -= 1
         release_thread(sim, pool.idle, process)
@@ -126,17 +112,17 @@ def take_next(sim: Sim, pool: Pool, process: int, is_running: bool) -> None:
         start_packet(sim, pool, packet, is_running)
 
 
-def packets_held(sim: Sim, program: Application) -> int:
+def packets_held(sim: Sim, program: io.Application) -> int:
     """Those in the socket's buffer and in threads' hands."""
     return pools(sim)[program.state_row].socket.occupied
 
 
-def packets_refused(sim: Sim, program: Application) -> int:
+def packets_refused(sim: Sim, program: io.Application) -> int:
     """Those that did not fit into the socket."""
-    return drops(sim)[pools(sim)[program.state_row].socket.drop_row].count
+    return io.drops(sim)[pools(sim)[program.state_row].socket.drop_row].count
 
 
-def lose_memory(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: io.Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
     pool = pools(sim)[program.state_row]
     drop_all(sim, pool.socket.packets, pool.lost)
@@ -149,12 +135,12 @@ def lose_memory(sim: Sim, program: Application) -> None:
 
 def _pool_kind(name: str) -> Kind:
     """Declare a kind of application that is a pool of threads."""
-    kind = application.kind(name)
-    kind.implements(receive)(receive_packet)
-    kind.implements(go_on)(resume_sending)
-    kind.implements(lose_state)(lose_memory)
-    kind.implements(held)(packets_held)
-    kind.implements(refused)(packets_refused)
+    kind = io.application.kind(name)
+    kind.implements(io.receive)(receive_packet)
+    kind.implements(io.go_on)(resume_sending)
+    kind.implements(io.lose_state)(lose_memory)
+    kind.implements(io.held)(packets_held)
+    kind.implements(io.refused)(packets_refused)
     return kind
 
 

@@ -14,20 +14,8 @@ host's, and what that one had in its hands leaves: both are not a matter of this
 """
 
 from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, event
+from vftsim.platform.io import packet as io
 from vftsim.platform.io.nic import MOST_NICS, Nic, catch_up, nics
-from vftsim.platform.io.packet import (
-    Port,
-    connect,
-    disconnect,
-    drop,
-    forget,
-    mask,
-    packet_list,
-    packets,
-    ports,
-    unmask,
-    unplug,
-)
 from vftsim.platform.io.ring import Ring, rings, serve_waiting
 from vftsim.platform.io.stage import Stage, batches, kick, push, stages
 from vftsim.platform.protection.guard import is_dead
@@ -48,32 +36,32 @@ class GuestEnd(Record):
     lost: int
 
 
-guest_ends = Table("guest_ends", GuestEnd, beside=ports)
+guest_ends = Table("guest_ends", GuestEnd, beside=io.ports)
 
 
 def stands_by_its_rings(kind: Kind) -> None:
     """Let a path of this kind be stopped and cut as this module says."""
-    kind.implements(mask)(mask_driver)
-    kind.implements(unmask)(unmask_driver)
-    kind.implements(disconnect)(cut_off)
-    kind.implements(unplug)(take_no_more)
-    kind.implements(connect)(reconnect)
-    kind.implements(forget)(forget_packets)
+    kind.implements(io.mask)(mask_driver)
+    kind.implements(io.unmask)(unmask_driver)
+    kind.implements(io.disconnect)(cut_off)
+    kind.implements(io.unplug)(take_no_more)
+    kind.implements(io.connect)(reconnect)
+    kind.implements(io.forget)(forget_packets)
 
 
-def send_by_ring(sim: Sim, port: Port, packet: int) -> bool:
+def send_by_ring(sim: Sim, port: io.Port, packet: int) -> bool:
     """Into the transmit ring; False if it is full."""
     return push(sim, rings(sim)[port.send_ring], packet)
 
 
-def mask_driver(sim: Sim, port: Port) -> None:
+def mask_driver(sim: Sim, port: io.Port) -> None:
     """Let the guest's driver take nothing from now on, and its senders sleep."""
     stages(sim)[guest_ends(sim)[port.row].driver].is_masked = True
     if port.send_ring != 0:
         rings(sim)[port.send_ring].is_masked = True
 
 
-def unmask_driver(sim: Sim, port: Port) -> None:
+def unmask_driver(sim: Sim, port: io.Port) -> None:
     """Let the guest's driver take packets again, after this event, and wake senders for whom there is room."""
     stage = stages(sim)[guest_ends(sim)[port.row].driver]
     # Both by events: the machine is thawed after its ports are unmasked, and only then may its driver and senders act.
@@ -104,7 +92,7 @@ def on_room(sim: Sim, ring_row: int) -> None:
     serve_waiting(sim, rings(sim)[ring_row])
 
 
-def take_no_more(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
+def take_no_more(sim: Sim, port: io.Port, end: GuestEnd = BESIDE) -> None:
     """Lose what is to come."""
     end.is_cut = True
     if end.nic != 0:
@@ -112,7 +100,7 @@ def take_no_more(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
         nics(sim)[end.nic].is_cut = True
 
 
-def cut_off(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
+def cut_off(sim: Sim, port: io.Port, end: GuestEnd = BESIDE) -> None:
     """Lose what stands in the receive ring too; what the guest's driver has in its hands has entered the guest."""
     take_no_more(sim, port)
     if end.nic != 0:
@@ -124,7 +112,7 @@ def cut_off(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
         lose_slots(sim, rings(sim)[port.send_ring], end.lost)
 
 
-def reconnect(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
+def reconnect(sim: Sim, port: io.Port, end: GuestEnd = BESIDE) -> None:
     """Take packets again, from now on."""
     if end.nic != 0:
         catch_up(sim, nics(sim)[end.nic])
@@ -134,13 +122,13 @@ def reconnect(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
 
 def is_gone(sim: Sim, packet: int) -> bool:
     """Tell whether the port of a packet on its way in is cut off; it has then been dropped."""
-    end = guest_ends(sim)[packets(sim)[packet].port]
+    end = guest_ends(sim)[io.packets(sim)[packet].port]
     if end.is_cut:
-        drop(sim, packet, end.down)
+        io.drop(sim, packet, end.down)
     return end.is_cut
 
 
-def forget_packets(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
+def forget_packets(sim: Sim, port: io.Port, end: GuestEnd = BESIDE) -> None:
     """Lose what rings and driver hold, and what waits for room there: all of it was in the guest's memory."""
     forget_batch(sim, stages(sim)[end.driver], end.lost)
     if end.nic != 0:
@@ -152,7 +140,7 @@ def forget_packets(sim: Sim, port: Port, end: GuestEnd = BESIDE) -> None:
         ring = rings(sim)[port.send_ring]
         lose_slots(sim, ring, end.lost)
         while ring.waiting.length > 0:
-            drop(sim, packet_list.pop(sim, ring.waiting), end.lost)
+            io.drop(sim, io.packet_list.pop(sim, ring.waiting), end.lost)
 
 
 def forget_batch(sim: Sim, stage: Stage, drop_row: int) -> None:
@@ -161,7 +149,7 @@ def forget_batch(sim: Sim, stage: Stage, drop_row: int) -> None:
         return
     batch = batches(sim)[stage.in_hand]
     while batch.packets.length > 0:
-        drop(sim, packet_list.pop(sim, batch.packets), drop_row)
+        io.drop(sim, io.packet_list.pop(sim, batch.packets), drop_row)
     if stage.nic != 0:
         nics(sim)[stage.nic].occupied -= batch.taken
     else:
@@ -178,7 +166,7 @@ def lose_descriptors(sim: Sim, nic: Nic, drop_row: int) -> None:
     """Drop what waits in a NIC's ring."""
     nic.occupied -= nic.packets.length
     while nic.packets.length > 0:
-        drop(sim, packet_list.pop(sim, nic.packets), drop_row)
+        io.drop(sim, io.packet_list.pop(sim, nic.packets), drop_row)
 
 
 def lose_slots(sim: Sim, ring: Ring, drop_row: int) -> None:
@@ -186,4 +174,4 @@ def lose_slots(sim: Sim, ring: Ring, drop_row: int) -> None:
     ring.occupied -= ring.packets.length
     stages(sim)[ring.stage].waiting -= ring.packets.length
     while ring.packets.length > 0:
-        drop(sim, packet_list.pop(sim, ring.packets), drop_row)
+        io.drop(sim, io.packet_list.pop(sim, ring.packets), drop_row)

@@ -23,23 +23,9 @@ from vftsim.outcome import Outcome, declare
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io import packet as io
 from vftsim.platform.io.disk import disks, forget, read, transfer_done
 from vftsim.platform.io.loopback import INSIDE
-from vftsim.platform.io.packet import (
-    Application,
-    applications,
-    discard,
-    drop,
-    drops,
-    go_on,
-    held,
-    lose_state,
-    packet_list,
-    packets,
-    ports,
-    receive,
-    refused,
-)
 from vftsim.platform.rows import add_row
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
@@ -63,32 +49,32 @@ BLOCK_BYTES = 4096
 """A disk operation: a block of the shared file system (the record's mkfs.xfs, 4 kB)."""
 
 
-@farm.farm_server.implements(receive)
-def take_message(sim: Sim, program: Application, packet: int) -> None:
+@farm.farm_server.implements(io.receive)
+def take_message(sim: Sim, program: io.Application, packet: int) -> None:
     """Give a message to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
     server = farm.servers(sim)[program.state_row]
-    message = farm.message_of(packets(sim)[packet].message)
+    message = farm.message_of(io.packets(sim)[packet].message)
     if message == farm.Message.ANSWER:
         handle_answer(sim, server, packet)
     elif message >= farm.Message.LOOKUP and (is_over(sim, packet) or is_taken(sim, packet)):
-        discard(sim, packet)
+        io.discard(sim, packet)
     else:
         if message >= farm.Message.LOOKUP:
-            farm.requests(sim)[packets(sim)[packet].stream].state = farm.TAKEN
+            farm.requests(sim)[io.packets(sim)[packet].stream].state = farm.TAKEN
         take_or_queue(sim, server, packet)
 
 
-@farm.farm_server.implements(held)
-def messages_held(sim: Sim, program: Application) -> int:
+@farm.farm_server.implements(io.held)
+def messages_held(sim: Sim, program: io.Application) -> int:
     """Those in its socket and with its threads."""
     server = farm.servers(sim)[program.state_row]
     return server.waiting.length + server.active
 
 
-@farm.farm_server.implements(refused)
-def messages_refused(sim: Sim, program: Application) -> int:
+@farm.farm_server.implements(io.refused)
+def messages_refused(sim: Sim, program: io.Application) -> int:
     """Those that found no place in its socket."""
-    return drops(sim)[farm.servers(sim)[program.state_row].socket_full].count
+    return io.drops(sim)[farm.servers(sim)[program.state_row].socket_full].count
 
 
 def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
@@ -97,17 +83,17 @@ def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         take_thread(sim, domains(sim)[server.domain], server.idle, packet)
         begin(sim, server, packet, False)
     elif server.waiting.length < server.backlog:
-        packet_list.push(sim, server.waiting, packet)
+        io.packet_list.push(sim, server.waiting, packet)
     else:
-        drop(sim, packet, server.socket_full)
+        io.drop(sim, packet, server.socket_full)
 
 
 def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
     """Let a thread compute for a message: one that is running continues."""
     server.active += 1
     server.begun += 1
-    packet_list.push(sim, server.in_hand, packet)
-    message = farm.message_of(packets(sim)[packet].message)
+    io.packet_list.push(sim, server.in_hand, packet)
+    message = farm.message_of(io.packets(sim)[packet].message)
     operation = farm.operations(sim)[server.operations[message]]
     visit = farm.visits(sim)[packet]
     visit.begin_ns = sim.now_ns
@@ -125,14 +111,14 @@ def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> N
 
 def note_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Note that an INVITE is answered which the server has forwarded."""
-    call = farm.calls(sim)[packets(sim)[packet].stream]
-    if call.forwarded_by == server.row and farm.serial_of(packets(sim)[packet].message) == call.uses:
+    call = farm.calls(sim)[io.packets(sim)[packet].stream]
+    if call.forwarded_by == server.row and farm.serial_of(io.packets(sim)[packet].message) == call.uses:
         end_forwarding(call)
 
 
 def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_repeat: bool) -> int:
     """Return the CPU time of an operation with what its packets and its protection cost; below 10**15 ns exact."""
-    overhead = applications(sim)[server.program]
+    overhead = io.applications(sim)[server.program]
     demand_ns = duration_ns(sim, operation.demands, operation.demand_ns) * overhead.execution
     if is_repeat:
         demand_ns *= server.repeat_share
@@ -141,7 +127,7 @@ def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_r
 
 def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
-    invite = packets(sim)[packet]
+    invite = io.packets(sim)[packet]
     call = farm.calls(sim)[invite.stream]
     known, serial = boot_key(server), farm.serial_of(invite.message)
     # The row may be another call's by now: the INVITE of one that was given up says nothing of that of the next.
@@ -163,7 +149,7 @@ def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
 def on_worked(sim: Sim, packet: int, server: farm.FarmServer) -> None:
     """A message's CPU time is done."""
     visit = farm.visits(sim)[packet]
-    if farm.message_of(packets(sim)[packet].message) == farm.Message.INVITE and server.routes == 0:
+    if farm.message_of(io.packets(sim)[packet].message) == farm.Message.INVITE and server.routes == 0:
         send_trying(sim, packet)
     operation = farm.operations(sim)[visit.operation]
     visit.disk_left = 0
@@ -179,7 +165,7 @@ def on_worked(sim: Sim, packet: int, server: farm.FarmServer) -> None:
 
 def send_trying(sim: Sim, packet: int) -> None:
     """Tell the caller that its INVITE is under way."""
-    invite = packets(sim)[packet]
+    invite = io.packets(sim)[packet]
     trying = invite.message - farm.Message.INVITE + farm.Message.TRYING
     size_bytes = invite.size_bytes
     send_or_wait(sim, new_packet(sim, invite.flow, invite.port, invite.stream, invite.entity, trying, size_bytes))
@@ -213,7 +199,7 @@ def continue_message(sim: Sim, server: farm.FarmServer, packet: int, is_running:
 
 
 @farm.farm_server.implements(transfer_done)
-def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
+def end_disk_operation(sim: Sim, program: io.Application, tag: int) -> None:
     """Continue the message for which the disk has worked."""
     continue_message(sim, farm.servers(sim)[program.state_row], tag, False)
 
@@ -221,31 +207,31 @@ def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
 def handle_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Continue the message for which another server was asked, if it is still in hand."""
     if is_over(sim, packet):
-        packets.free(sim, packet)
+        io.packets.free(sim, packet)
         return
-    request = farm.requests(sim)[packets(sim)[packet].stream]
+    request = farm.requests(sim)[io.packets(sim)[packet].stream]
     parent = request.parent
     visit = farm.visits(sim)[parent]
     is_awaited = visit.server == server.row and visit.serial == request.parent_serial
     end_request(sim, request)
-    packets.free(sim, packet)
+    io.packets.free(sim, packet)
     if is_awaited:
         continue_message(sim, server, parent, False)
 
 
 def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
     """Let a message leave, and its thread take the next."""
-    packet_list.remove(sim, server.in_hand, packet)
+    io.packet_list.remove(sim, server.in_hand, packet)
     server.active -= 1
     count_handled(sim, server, farm.visits(sim)[packet])
     # Before it leaves: the packet belongs to its path then, and its visit to whoever takes it next.
     is_repeat, process = farm.visits(sim)[packet].is_repeat, serving_threads(sim)[packet].process
     farm.visits(sim)[packet].serial = 0
     if is_repeat:
-        discard(sim, packet)
+        io.discard(sim, packet)
     else:
         send_result(sim, server, packet)
-    following = packet_list.pop(sim, server.waiting) if server.active < server.threads else 0
+    following = io.packet_list.pop(sim, server.waiting) if server.active < server.threads else 0
     if following == 0:
         release_thread(sim, server.idle, process)
     else:
@@ -262,7 +248,7 @@ def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
 
 def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Answer, forward to the call's server, or relay."""
-    made = packets(sim)[packet]
+    made = io.packets(sim)[packet]
     message = farm.message_of(made.message)
     if message >= farm.Message.LOOKUP:
         farm.requests(sim)[made.stream].state = farm.ANSWERED
@@ -279,7 +265,7 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
 
 def choose_server(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Send a message on to its call's server; choose whose turn it is for a call that has none yet."""
-    message, visit = packets(sim)[packet], farm.visits(sim)[packet]
+    message, visit = io.packets(sim)[packet], farm.visits(sim)[packet]
     call, serial = farm.calls(sim)[message.stream], farm.serial_of(message.message)
     is_current = serial == call.uses
     if is_current and call.front != 0:
@@ -303,14 +289,14 @@ def choose_server(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         call.former_serial = serial
 
 
-@farm.farm_server.implements(go_on)
-def send_again(sim: Sim, program: Application, packet: int) -> None:
+@farm.farm_server.implements(io.go_on)
+def send_again(sim: Sim, program: io.Application, packet: int) -> None:
     """Send a packet for which there was no room."""
     send_or_wait(sim, packet)
 
 
-@farm.farm_server.implements(lose_state)
-def lose_memory(sim: Sim, program: Application) -> None:
+@farm.farm_server.implements(io.lose_state)
+def lose_memory(sim: Sim, program: io.Application) -> None:
     """Lose all messages; the CPU work for them is gone already, and what the disk does is for nobody."""
     server = farm.servers(sim)[program.state_row]
     server.boots += 1
@@ -318,9 +304,9 @@ def lose_memory(sim: Sim, program: Application) -> None:
     drop_all(sim, server.waiting, server.lost_in_boot)
     release_threads(sim, server.idle, server.in_hand)
     while server.in_hand.length > 0:
-        packet = packet_list.pop(sim, server.in_hand)
+        packet = io.packet_list.pop(sim, server.in_hand)
         farm.visits(sim)[packet].serial = 0
-        drop(sim, packet, server.lost_in_boot)
+        io.drop(sim, packet, server.lost_in_boot)
     if server.disk != 0:
         forget(sim, disks(sim)[server.disk])
 
@@ -371,7 +357,7 @@ class FarmProgram(Program):
         for ask in spec.asks:
             pairs = wiring.port_pairs(ask.to, ask.via)
             operation.send_ns += ask.times * self._transmit_ns(pairs[0][0])
-            if not self.engine.rows(ports)[pairs[0][0]].is_inside:
+            if not self.engine.rows(io.ports)[pairs[0][0]].is_inside:
                 operation.outputs += ask.times
             row, made = self._add_ask(ask, pairs)
             if before is None:
@@ -394,7 +380,7 @@ class FarmProgram(Program):
         )
 
     def _transmit_ns(self, port: int) -> int:
-        return int(self.engine.rows(ports)[port].transmit_ns)
+        return int(self.engine.rows(io.ports)[port].transmit_ns)
 
     def in_flight(self) -> int:
         """Messages in its socket and its threads' hands."""

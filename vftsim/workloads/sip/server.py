@@ -49,99 +49,77 @@ timers apart from the sends they cause.
 """
 
 from vftsim.kernel import Sim, entry
-from vftsim.platform.io.packet import (
-    Application,
-    application,
-    drop,
-    drops,
-    go_on,
-    held,
-    lose_state,
-    packet_list,
-    packets,
-    receive,
-    refused,
-    set_overhead,
-)
+from vftsim.platform.io import packet as io
+from vftsim.workloads.sip import records as sip
 from vftsim.workloads.sip.forwarding import stop_repeating
 from vftsim.workloads.sip.housekeeping import start_timers
 from vftsim.workloads.sip.messages import RECEIVED, Message, drop_ref, message_facts
-from vftsim.workloads.sip.records import (
-    SipServer,
-    expiries,
-    late_list,
-    ringing_list,
-    sip_rules,
-    sip_servers,
-    worker_list,
-    workers,
-)
 from vftsim.workloads.sip.transactions import drop_use
 from vftsim.workloads.sip.worker import release_datagram, send_now, work_on
 
-sip_server = application.kind("sip_server")
+sip_server = io.application.kind("sip_server")
 
 
 @entry
-def start_server(sim: Sim, server: SipServer, _: int) -> None:
+def start_server(sim: Sim, server: sip.SipServer, _: int) -> None:
     """Start a server that was added: all its processes wait, its timers run."""
     set_costs(sim, server, 0, 1.0, 1.0)
     idle_all(sim, server)
     start_timers(sim, server)
 
 
-def idle_all(sim: Sim, server: SipServer) -> None:
+def idle_all(sim: Sim, server: sip.SipServer) -> None:
     """Let all processes wait for a datagram."""
     server.at_rest_ns = sim.now_ns
-    for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
-        worker_list.push(sim, server.idle, row)
+    for row in range(server.first_worker, server.first_worker + sip.sip_rules(sim)[server.row].processes):
+        sip.worker_list.push(sim, server.idle, row)
 
 
-def in_progress(sim: Sim, server: SipServer) -> int:
+def in_progress(sim: Sim, server: sip.SipServer) -> int:
     """Return how many datagrams are in the socket buffer or in a process's hands."""
-    return server.buffer.length + sip_rules(sim)[server.row].processes - server.idle.length
+    return server.buffer.length + sip.sip_rules(sim)[server.row].processes - server.idle.length
 
 
-@sip_server.implements(held)
-def datagrams_held(sim: Sim, program: Application) -> int:
+@sip_server.implements(io.held)
+def datagrams_held(sim: Sim, program: io.Application) -> int:
     """Those in the socket buffer or in a process's hands."""
-    return in_progress(sim, sip_servers(sim)[program.state_row])
+    return in_progress(sim, sip.sip_servers(sim)[program.state_row])
 
 
-@sip_server.implements(refused)
-def datagrams_refused(sim: Sim, program: Application) -> int:
+@sip_server.implements(io.refused)
+def datagrams_refused(sim: Sim, program: io.Application) -> int:
     """Those that met a full buffer."""
-    return drops(sim)[sip_servers(sim)[program.state_row].buffer_full].count
+    return io.drops(sim)[sip.sip_servers(sim)[program.state_row].buffer_full].count
 
 
-@sip_server.implements(receive)
-def take_datagram(sim: Sim, program: Application, packet: int) -> None:
+@sip_server.implements(io.receive)
+def take_datagram(sim: Sim, program: io.Application, packet: int) -> None:
     """Give a datagram at the socket to a process, or keep it for one."""
-    server = sip_servers(sim)[program.state_row]
+    server = sip.sip_servers(sim)[program.state_row]
     server.received += 1
     if server.idle.length > 0 and not server.stalled:
-        work_on(sim, server, worker_list.pop(sim, server.idle), packet)
-    elif server.buffer.length < sip_rules(sim)[server.row].socket_buffer_messages:
-        packet_list.push(sim, server.buffer, packet)
+        work_on(sim, server, sip.worker_list.pop(sim, server.idle), packet)
+    elif server.buffer.length < sip.sip_rules(sim)[server.row].socket_buffer_messages:
+        io.packet_list.push(sim, server.buffer, packet)
     else:
-        drop(sim, packet, server.buffer_full)
+        io.drop(sim, packet, server.buffer_full)
 
 
-@sip_server.implements(go_on)
-def resume_sending(sim: Sim, program: Application, packet: int) -> None:
+@sip_server.implements(io.go_on)
+def resume_sending(sim: Sim, program: io.Application, packet: int) -> None:
     """Send a datagram that has waited for room."""
-    send_now(sim, sip_servers(sim)[program.state_row], packet)
+    send_now(sim, sip.sip_servers(sim)[program.state_row], packet)
 
 
-@sip_server.implements(set_overhead)
-def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+@sip_server.implements(io.set_overhead)
+def apply_overhead(sim: Sim, program: io.Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
-    set_costs(sim, sip_servers(sim)[program.state_row], output_ns, execution, exits)
+    set_costs(sim, sip.sip_servers(sim)[program.state_row], output_ns, execution, exits)
 
 
-def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exits: float) -> None:
+def set_costs(sim: Sim, server: sip.SipServer, output_ns: int, execution: float, exits: float) -> None:
     """Compute the mean CPU work of each received message when no transaction is held."""
-    rules = sip_rules(sim)[server.row]
+    rules = sip.sip_rules(sim)[server.row]
     server.inflation = rules.cpu_inflation * execution
     server.send_cost_ns = rules.packet_cost_ns + output_ns
     relay_ns = rules.relay_cost_ns * exits
@@ -155,10 +133,10 @@ def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exi
         server.cost_ns[message] = server.plain_ns[message] + server.inflation * rules.script_ns[message]
 
 
-@sip_server.implements(lose_state)
-def lose_memory(sim: Sim, program: Application) -> None:
+@sip_server.implements(io.lose_state)
+def lose_memory(sim: Sim, program: io.Application) -> None:
     """Start with empty memory: transactions, timers and queued datagrams are gone, and the CPU work for them."""
-    server = sip_servers(sim)[program.state_row]
+    server = sip.sip_servers(sim)[program.state_row]
     # Counted before anything is forgotten.
     server.lost_in_crash += in_progress(sim, server)
     forget_datagrams(sim, server)
@@ -174,31 +152,31 @@ def lose_memory(sim: Sim, program: Application) -> None:
     start_timers(sim, server)
 
 
-def forget_datagrams(sim: Sim, server: SipServer) -> None:
+def forget_datagrams(sim: Sim, server: sip.SipServer) -> None:
     """Lose the datagrams in the socket buffer and in the processes' hands, and leave no process idle."""
     while server.buffer.length > 0:
-        packet = packet_list.pop(sim, server.buffer)
-        drop_ref(sim, packets(sim)[packet].stream)
-        packets.free(sim, packet)
+        packet = io.packet_list.pop(sim, server.buffer)
+        drop_ref(sim, io.packets(sim)[packet].stream)
+        io.packets.free(sim, packet)
     while server.idle.length > 0:
-        worker_list.pop(sim, server.idle)
-    for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
+        sip.worker_list.pop(sim, server.idle)
+    for row in range(server.first_worker, server.first_worker + sip.sip_rules(sim)[server.row].processes):
         # What waited for room was lost with the ring: nobody wakes the process for it.
-        workers(sim)[row].unsent = 0
-        if workers(sim)[row].packet != 0:
-            release_datagram(sim, workers(sim)[row])
+        sip.workers(sim)[row].unsent = 0
+        if sip.workers(sim)[row].packet != 0:
+            release_datagram(sim, sip.workers(sim)[row])
 
 
-def forget_transactions(sim: Sim, server: SipServer) -> None:
+def forget_transactions(sim: Sim, server: sip.SipServer) -> None:
     """Lose all transactions; those repeated at present find out when their timer goes off."""
     while server.ringing.length > 0:
-        drop_use(sim, ringing_list.pop(sim, server.ringing))
+        drop_use(sim, sip.ringing_list.pop(sim, server.ringing))
     while server.late.length > 0:
-        late = late_list.pop(sim, server.late)
+        late = sip.late_list.pop(sim, server.late)
         stop_repeating(sim, late)
         drop_use(sim, late)
-    for row in range(server.first_expiry, server.first_expiry + sip_rules(sim)[server.row].wait_periods + 1):
-        expiries(sim)[row].count = 0
+    for row in range(server.first_expiry, server.first_expiry + sip.sip_rules(sim)[server.row].wait_periods + 1):
+        sip.expiries(sim)[row].count = 0
     server.slot = 0
     server.held = 0
     server.waiting = 0

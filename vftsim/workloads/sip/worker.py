@@ -9,30 +9,18 @@ from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import Packet, mark, packet_list, packets, ports
 from vftsim.platform.protection.guard import put_out
+from vftsim.workloads.sip import records as sip
 from vftsim.workloads.sip.forwarding import answer_from, forward, send_message, stop_repeating
 from vftsim.workloads.sip.messages import Message, drop_ref, message_facts, streams
-from vftsim.workloads.sip.records import (
-    BUSY,
-    SipRules,
-    SipServer,
-    Worker,
-    requests,
-    ringing_list,
-    sip_rules,
-    sip_servers,
-    transactions,
-    worker_list,
-    workers,
-)
 from vftsim.workloads.sip.transactions import add_use, complete, create, current, drop_use
 from vftsim.workloads.sip.utilization import busy_factor
 
 NO_ROOM = Failure("a process of a SIP server was woken to send although there is no room")
 
 
-def work_on(sim: Sim, server: SipServer, row: int, packet: int, rules: SipRules = BESIDE) -> None:
+def work_on(sim: Sim, server: sip.SipServer, row: int, packet: int, rules: sip.SipRules = BESIDE) -> None:
     """Let a process that is not idle work on a datagram."""
-    worker = workers(sim)[row]
+    worker = sip.workers(sim)[row]
     datagram = packets(sim)[packet]
     message = datagram.message
     worker.packet = packet
@@ -56,16 +44,16 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int, rules: SipRules 
         submit_for(sim, domain, worker.process, before_ns, on_answer, row, 0)
 
 
-def waking_ns(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> int:
+def waking_ns(sim: Sim, server: sip.SipServer, rules: sip.SipRules = BESIDE) -> int:
     """Return the further work of a message that finds all workers waiting for long enough; they do no more."""
     since_ns = server.at_rest_ns
-    server.at_rest_ns = BUSY
-    if since_ns == BUSY or sim.now_ns - since_ns < rules.wakeup_idle_ns:
+    server.at_rest_ns = sip.BUSY
+    if since_ns == sip.BUSY or sim.now_ns - since_ns < rules.wakeup_idle_ns:
         return 0
     return int(server.inflation * rules.wakeup_cost_ns)
 
 
-def price_again(rules: SipRules, message: int) -> float:
+def price_again(rules: sip.SipRules, message: int) -> float:
     """Return what a repeated message costs, relative to its original."""
     if message == Message.INVITE:
         return rules.repeated_invite
@@ -76,7 +64,7 @@ def price_again(rules: SipRules, message: int) -> float:
     return rules.repeated_reply
 
 
-def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
+def find_transaction(sim: Sim, server: sip.SipServer, worker: sip.Worker, packet: Packet) -> None:
     """Find or create the transaction of a message, and note whether it is a retransmission."""
     message = packet.message
     worker.transaction = 0
@@ -85,18 +73,18 @@ def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet
         return
     row = current(sim, server, packet.stream)
     if message in (Message.INVITE, Message.BYE, Message.MESSAGE):
-        worker.is_again = row != 0 and transactions(sim)[row].message == message
+        worker.is_again = row != 0 and sip.transactions(sim)[row].message == message
         if not worker.is_again:
             row = create(sim, server, packet)
     else:
-        worker.is_again = row != 0 and transactions(sim)[row].is_final and message != Message.ACK
+        worker.is_again = row != 0 and sip.transactions(sim)[row].is_final and message != Message.ACK
     worker.transaction = row
     if row != 0:
         # Until release_datagram(): the work takes time, and the transaction may expire meanwhile.
         add_use(sim, row)
 
 
-def growth(sim: Sim, server: SipServer, message: int, rules: SipRules = BESIDE) -> float:
+def growth(sim: Sim, server: sip.SipServer, message: int, rules: sip.SipRules = BESIDE) -> float:
     """Return the factor by which work has grown with what the server holds, has served and does besides."""
     factor = 1.0 + rules.growth_per_transaction * server.waiting + rules.growth_per_attempt * server.created
     if rules.growth_per_active_worker > 0.0 and message > Message.REGISTER_CREDENTIALS:
@@ -105,24 +93,24 @@ def growth(sim: Sim, server: SipServer, message: int, rules: SipRules = BESIDE) 
 
 
 @work_done
-def on_query(sim: Sim, worker: Worker, argument: int) -> None:
+def on_query(sim: Sim, worker: sip.Worker, argument: int) -> None:
     """The process asks the database for the credentials and sleeps; the database waits for the CPU."""
-    server = sip_servers(sim)[worker.server]
-    cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].database_cost_ns * busy_factor(sim, server)))
+    server = sip.sip_servers(sim)[worker.server]
+    cost_ns = max(1, int(server.inflation * sip.sip_rules(sim)[server.row].database_cost_ns * busy_factor(sim, server)))
     submit_for(sim, domains(sim)[server.domain], worker.database, cost_ns, on_result, worker.row, 0)
 
 
 @work_done
-def on_result(sim: Sim, worker: Worker, argument: int) -> None:
+def on_result(sim: Sim, worker: sip.Worker, argument: int) -> None:
     """The database has answered; the process waits for the CPU again."""
-    domain = domains(sim)[sip_servers(sim)[worker.server].domain]
+    domain = domains(sim)[sip.sip_servers(sim)[worker.server].domain]
     submit_for(sim, domain, worker.process, worker.left_ns, on_answer, worker.row, 0)
 
 
 @work_done
-def on_answer(sim: Sim, worker: Worker, argument: int) -> None:
+def on_answer(sim: Sim, worker: sip.Worker, argument: int) -> None:
     """The part of the work before the outputs is done: send them, and do the rest; sleep before if one has no room."""
-    server = sip_servers(sim)[worker.server]
+    server = sip.sip_servers(sim)[worker.server]
     # While it speaks: an output without room is noted as this worker's, which then sleeps before the rest of its work.
     server.speaker = worker.row
     mark(sim, worker.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
@@ -137,13 +125,13 @@ def on_answer(sim: Sim, worker: Worker, argument: int) -> None:
         release(sim, server, worker.row)
 
 
-def send_now(sim: Sim, server: SipServer, packet: int) -> None:
+def send_now(sim: Sim, server: sip.SipServer, packet: int) -> None:
     """Send a datagram for which there is room now; wake its process when it was the last that it waited with."""
     row = packets(sim)[packet].sender
     if not put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
         fail(sim, NO_ROOM)
     if row > 0:
-        worker = workers(sim)[row]
+        worker = sip.workers(sim)[row]
         worker.unsent -= 1
         # The last of several: only then does the process go on.
         if worker.unsent == 0 and worker.after_ns > 0:
@@ -152,7 +140,7 @@ def send_now(sim: Sim, server: SipServer, packet: int) -> None:
             release(sim, server, row)
 
 
-def release_datagram(sim: Sim, worker: Worker) -> None:
+def release_datagram(sim: Sim, worker: sip.Worker) -> None:
     """Let go of a datagram and its transaction."""
     if worker.transaction != 0:
         drop_use(sim, worker.transaction)
@@ -163,7 +151,7 @@ def release_datagram(sim: Sim, worker: Worker) -> None:
     worker.packet = 0
 
 
-def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
+def answer(sim: Sim, server: sip.SipServer, worker: sip.Worker, packet: Packet) -> None:
     """Send what a message causes."""
     message = packet.message
     row = worker.transaction
@@ -178,8 +166,8 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     elif message in (Message.INVITE, Message.BYE, Message.MESSAGE):
         if not worker.is_again:
             forward(sim, server, row)
-        elif transactions(sim)[row].replied >= 0:
-            answer_from(sim, server, transactions(sim)[row], transactions(sim)[row].replied)
+        elif sip.transactions(sim)[row].replied >= 0:
+            answer_from(sim, server, sip.transactions(sim)[row], sip.transactions(sim)[row].replied)
     else:
         # This may drop the timer's use; the worker's own keeps the row.
         stop_repeating(sim, row)
@@ -189,20 +177,20 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
             relay_final(sim, server, worker, message)
 
 
-def answer_register(sim: Sim, server: SipServer, packet: Packet) -> None:
+def answer_register(sim: Sim, server: sip.SipServer, packet: Packet) -> None:
     """Challenge a registration, or accept it where none are challenged."""
-    if sip_rules(sim)[server.row].challenges:
+    if sip.sip_rules(sim)[server.row].challenges:
         send_message(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
     else:
         server.changed_records += 1
         send_message(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
-def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
+def answer_credentials(sim: Sim, server: sip.SipServer, packet: Packet) -> None:
     """Accept credentials, or challenge again those whose nonce has been used."""
-    if sip_rules(sim)[server.row].nonces_good_once:
+    if sip.sip_rules(sim)[server.row].nonces_good_once:
         current(sim, server, packet.stream)
-        request = requests(sim)[packet.stream]
+        request = sip.requests(sim)[packet.stream]
         if request.nonce_used:
             send_message(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED_AGAIN)
             return
@@ -211,24 +199,24 @@ def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
     send_message(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
-def relay_ringing(sim: Sim, server: SipServer, row: int) -> None:
+def relay_ringing(sim: Sim, server: sip.SipServer, row: int) -> None:
     """Relay a provisional reply, and watch how long it rings."""
-    transaction = transactions(sim)[row]
+    transaction = sip.transactions(sim)[row]
     if transaction.is_final:
         return
     if transaction.replied != Message.RINGING:
-        transaction.rings_until_ns = sim.now_ns + sip_rules(sim)[server.row].ringing_timeout_ns
-        ringing_list.push(sim, server.ringing, row)
+        transaction.rings_until_ns = sim.now_ns + sip.sip_rules(sim)[server.row].ringing_timeout_ns
+        sip.ringing_list.push(sim, server.ringing, row)
         add_use(sim, row)
     transaction.replied = Message.RINGING
     answer_from(sim, server, transaction, Message.RINGING)
 
 
-def relay_final(sim: Sim, server: SipServer, worker: Worker, message: int) -> None:
+def relay_final(sim: Sim, server: sip.SipServer, worker: sip.Worker, message: int) -> None:
     """Relay a final reply; a repeated one only if it answers an INVITE."""
     if worker.is_again and message != Message.OK_INVITE:
         return
-    transaction = transactions(sim)[worker.transaction]
+    transaction = sip.transactions(sim)[worker.transaction]
     if not transaction.is_final:
         complete(sim, server, worker.transaction, message)
     answer_from(sim, server, transaction, message)
@@ -237,10 +225,10 @@ def relay_final(sim: Sim, server: SipServer, worker: Worker, message: int) -> No
 @work_done
 def on_end(sim: Sim, worker_row: int, argument: int) -> None:
     """The work after the outputs is done."""
-    release(sim, sip_servers(sim)[workers(sim)[worker_row].server], worker_row)
+    release(sim, sip.sip_servers(sim)[sip.workers(sim)[worker_row].server], worker_row)
 
 
-def release(sim: Sim, server: SipServer, row: int) -> None:
+def release(sim: Sim, server: sip.SipServer, row: int) -> None:
     """Let a process take the next datagram, or wait for one."""
     # The next datagram at once: the process does not sleep between two, and so is not woken or charged for it.
     server.taken += 1
@@ -248,6 +236,6 @@ def release(sim: Sim, server: SipServer, row: int) -> None:
         work_on(sim, server, row, packet_list.pop(sim, server.buffer))
     else:
         # At the front: the process that was busy last is the first to be woken.
-        worker_list.push_front(sim, server.idle, row)
-        if server.idle.length == sip_rules(sim)[server.row].processes:
+        sip.worker_list.push_front(sim, server.idle, row)
+        if server.idle.length == sip.sip_rules(sim)[server.row].processes:
             server.at_rest_ns = sim.now_ns

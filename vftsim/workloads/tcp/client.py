@@ -32,25 +32,7 @@ from vftsim.workloads.stations import (
     stations,
     wait_for_room,
 )
-from vftsim.workloads.tcp.connection import (
-    COUNTS,
-    HEADER_BYTES,
-    LONGEST_RTO_NS,
-    Bulk,
-    Connection,
-    Interval,
-    bulks,
-    connections,
-    intervals,
-    is_timed_out,
-    new_acknowledgement,
-    new_segments,
-    next_segments,
-    note_sent,
-    start_sender,
-    take_acknowledgement,
-    take_data,
-)
+from vftsim.workloads.tcp import connection as tcp
 from vftsim.workloads.wire import Address, Seen, Wire
 
 bulk_tcp = workload.kind("bulk_tcp")
@@ -64,63 +46,63 @@ _Span = tuple[int, int, int]
 
 
 @event
-def on_begin(sim: Sim, connection: Connection) -> None:
-    bulk = bulks(sim)[connection.bulk]
+def on_begin(sim: Sim, connection: tcp.Connection) -> None:
+    bulk = tcp.bulks(sim)[connection.bulk]
     connection.end_ns = sim.now_ns + bulk.duration_ns
     if bulk.is_upload:
-        start_sender(bulk, connection)
+        tcp.start_sender(bulk, connection)
         pump(sim, bulk, connection)
     else:
         request_data(sim, bulk, connection)
     plan_interval(sim, bulk, connection)
 
 
-def request_data(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+def request_data(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
     """Ask for data, and look later whether some have come: until then there is no acknowledgement to put off."""
-    send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+    send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, bulk, connection))
     passed_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
-    due_ns = sim.now_ns + min(passed_ns + bulk.first_rto_ns, LONGEST_RTO_NS)
+    due_ns = sim.now_ns + min(passed_ns + bulk.first_rto_ns, tcp.LONGEST_RTO_NS)
     connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_request_timeout, connection.row)
 
 
-@timer(connections, "delay_timer")
-def on_request_timeout(sim: Sim, connection: Connection) -> None:
+@timer(tcp.connections, "delay_timer")
+def on_request_timeout(sim: Sim, connection: tcp.Connection) -> None:
     """Ask again, unless data have come or time is up."""
     if sim.now_ns < connection.end_ns:
-        request_data(sim, bulks(sim)[connection.bulk], connection)
+        request_data(sim, tcp.bulks(sim)[connection.bulk], connection)
 
 
-def pump(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+def pump(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
     """Send what the window allows and the card has room for."""
     station = stations(sim)[connection.station]
-    segments = next_segments(sim, bulk, connection)
+    segments = tcp.next_segments(sim, bulk, connection)
     while segments > 0:
-        if not has_room(sim, station, segments % COUNTS * (bulk.mss + HEADER_BYTES)):
+        if not has_room(sim, station, segments % tcp.COUNTS * (bulk.mss + tcp.HEADER_BYTES)):
             wait_for_room(sim, station)
             return
         # Before it is sent, so that the next question finds the window smaller.
-        note_sent(sim, connection, segments, on_client_due)
-        send(sim, station, new_segments(sim, bulk, connection, segments))
-        segments = next_segments(sim, bulk, connection)
+        tcp.note_sent(sim, connection, segments, on_client_due)
+        send(sim, station, tcp.new_segments(sim, bulk, connection, segments))
+        segments = tcp.next_segments(sim, bulk, connection)
 
 
 @room
 def on_client_room(sim: Sim, connection_row: int) -> None:
     """The client's card has room again."""
-    pump(sim, bulks(sim)[connections(sim)[connection_row].bulk], connections(sim)[connection_row])
+    pump(sim, tcp.bulks(sim)[tcp.connections(sim)[connection_row].bulk], tcp.connections(sim)[connection_row])
 
 
-@timer(connections, "timer")
-def on_client_due(sim: Sim, connection: Connection) -> None:
+@timer(tcp.connections, "timer")
+def on_client_due(sim: Sim, connection: tcp.Connection) -> None:
     """The client's retransmission timer has gone off."""
-    if is_timed_out(sim, connection, on_client_due):
-        pump(sim, bulks(sim)[connection.bulk], connection)
+    if tcp.is_timed_out(sim, connection, on_client_due):
+        pump(sim, tcp.bulks(sim)[connection.bulk], connection)
 
 
 @bulk_tcp.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """Take in a packet from the server, over the client's own link if it has one."""
-    station = stations(sim)[connections(sim)[packets(sim)[packet].stream].station]
+    station = stations(sim)[tcp.connections(sim)[packets(sim)[packet].stream].station]
     if station.in_link == 0:
         handle_packet(sim, packet)
     else:
@@ -130,15 +112,15 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 @event
 def on_reaching_client(sim: Sim, packet_row: int) -> None:
     """A packet has crossed the client's own link."""
-    station = stations(sim)[connections(sim)[packets(sim)[packet_row].stream].station]
+    station = stations(sim)[tcp.connections(sim)[packets(sim)[packet_row].stream].station]
     links(sim)[station.in_link].delivered += 1
     handle_packet(sim, packet_row)
 
 
 def handle_packet(sim: Sim, packet: int) -> None:
     """Take in a packet from the server, and free it."""
-    connection = connections(sim)[packets(sim)[packet].stream]
-    bulk = bulks(sim)[connection.bulk]
+    connection = tcp.connections(sim)[packets(sim)[packet].stream]
+    bulk = tcp.bulks(sim)[connection.bulk]
     # Read before the packet is freed: what follows may take its row.
     message = packets(sim)[packet].message
     stamp_ns = packets(sim)[packet].sent_ns
@@ -146,17 +128,17 @@ def handle_packet(sim: Sim, packet: int) -> None:
     if connection.expected == 0 and connection.beyond_count == 0:
         # The first that comes: nothing is asked for any more.
         connection.delay_timer = 0
-    if message % COUNTS == 0:
-        take_acknowledgement(sim, bulk, connection, message // COUNTS, stamp_ns, on_client_due)
+    if message % tcp.COUNTS == 0:
+        tcp.take_acknowledgement(sim, bulk, connection, message // tcp.COUNTS, stamp_ns, on_client_due)
         respond(sim, bulk, connection)
-    elif take_data(sim, bulk, connection, message, stamp_ns):
-        send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+    elif tcp.take_data(sim, bulk, connection, message, stamp_ns):
+        send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, bulk, connection))
     elif connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
         connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_client_delay, connection.row)
 
 
-def respond(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+def respond(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
     """Send what an acknowledgement allows, now or when the client has reacted."""
     if connection.reactions == 0:
         pump(sim, bulk, connection)
@@ -167,37 +149,37 @@ def respond(sim: Sim, bulk: Bulk, connection: Connection) -> None:
 
 
 @event
-def on_reaction(sim: Sim, connection: Connection) -> None:
+def on_reaction(sim: Sim, connection: tcp.Connection) -> None:
     """The client comes to what it has to send."""
     connection.is_reacting = False
-    pump(sim, bulks(sim)[connection.bulk], connection)
+    pump(sim, tcp.bulks(sim)[connection.bulk], connection)
 
 
-@timer(connections, "delay_timer")
-def on_client_delay(sim: Sim, connection: Connection) -> None:
+@timer(tcp.connections, "delay_timer")
+def on_client_delay(sim: Sim, connection: tcp.Connection) -> None:
     """The client has put off an acknowledgement for long enough."""
-    bulk = bulks(sim)[connection.bulk]
-    send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+    bulk = tcp.bulks(sim)[connection.bulk]
+    send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, bulk, connection))
 
 
 @bulk_tcp.implements(cut)
 def cut_segments(sim: Sim, flow: Flow, packet: int, first: int, count: int) -> None:
     """Let a packet carry so many of its segments."""
     carried = packets(sim)[packet]
-    carried.message = (carried.message // COUNTS + first) * COUNTS + count
+    carried.message = (carried.message // tcp.COUNTS + first) * tcp.COUNTS + count
     carried.size_bytes = count * flow.frame_bytes
 
 
 @bulk_tcp.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
-    bulks(sim)[flow.state_row].dropped += 1
+    tcp.bulks(sim)[flow.state_row].dropped += 1
 
 
 @event
-def on_interval(sim: Sim, connection: Connection) -> None:
+def on_interval(sim: Sim, connection: tcp.Connection) -> None:
     """Write down what has come by the end of an interval."""
-    bulk = bulks(sim)[connection.bulk]
-    interval = intervals(sim)[intervals.new(sim)]
+    bulk = tcp.bulks(sim)[connection.bulk]
+    interval = tcp.intervals(sim)[tcp.intervals.new(sim)]
     interval.connection = connection.row
     interval.end_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
     # The last may be shorter than the others.
@@ -207,23 +189,23 @@ def on_interval(sim: Sim, connection: Connection) -> None:
         plan_interval(sim, bulk, connection)
 
 
-def plan_interval(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+def plan_interval(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
     """Let an interval end after its length, or with the test."""
     due_ns = min(sim.now_ns + bulk.interval_ns, connection.end_ns)
     at(sim, due_ns, EventKind.TIMER, connection.row, on_interval, connection.row)
 
 
 @entry
-def start_bulk_tcp(sim: Sim, bulk: Bulk, _: int) -> None:
+def start_bulk_tcp(sim: Sim, bulk: tcp.Bulk, _: int) -> None:
     """Let the clients begin, each at its time."""
     for connection_row in range(bulk.first_connection, bulk.first_connection + bulk.clients):
-        first_ns = sim.now_ns + connections(sim)[connection_row].first_ns
+        first_ns = sim.now_ns + tcp.connections(sim)[connection_row].first_ns
         at(sim, first_ns, EventKind.ARRIVAL, connection_row, on_begin, connection_row)
 
 
 def line_payload_bits_per_s(rate_bits_per_s: float, mss: int = 1448) -> float:
     """Return the payload that a line of full segments carries: frame arithmetic."""
-    return rate_bits_per_s * mss / (mss + HEADER_BYTES)
+    return rate_bits_per_s * mss / (mss + tcp.HEADER_BYTES)
 
 
 class TcpFlows(Outcome):
@@ -251,7 +233,7 @@ class TcpWire(Wire):
 
     def name(self, message: int) -> str:
         """Return the numbers of the segments, or of the one that is expected."""
-        first, count = divmod(message, COUNTS)
+        first, count = divmod(message, tcp.COUNTS)
         return f"segments {first} to {first + count - 1}" if count else f"ACK {first}"
 
     def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
@@ -261,7 +243,7 @@ class TcpWire(Wire):
 
     def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
         """Return the header; data are left out."""
-        first, count = divmod(packet.message, COUNTS)
+        first, count = divmod(packet.message, tcp.COUNTS)
         number, expected = (1 + first * self.mss, 1) if count else (1, 1 + first * self.mss)
         # 52 bytes of headers are 20 of IP and 32 here: two of padding and the time stamp option (RFC 7323).
         option = struct.pack("!BBBBII", 1, 1, 8, 10, packet.begin_ns // 1_000_000 & 0xFFFFFFFF, 0)
@@ -316,13 +298,13 @@ class BulkTcpSpec(BulkClientsSpec):
     @property
     def header_bytes(self) -> int:
         """What a segment has on the wire beside its payload."""
-        return HEADER_BYTES
+        return tcp.HEADER_BYTES
 
     @property
     def frame_bytes(self) -> int:
         """Segments that are handled as one packet, or acknowledgements."""
         segments = min(self.most_segments, self.window_segments) if self.direction == "upload" else 0
-        return max(segments * (self.mss + HEADER_BYTES), HEADER_BYTES)
+        return max(segments * (self.mss + tcp.HEADER_BYTES), tcp.HEADER_BYTES)
 
     @property
     def window_segments(self) -> int:
@@ -340,7 +322,7 @@ class BulkTcpSpec(BulkClientsSpec):
 
     def packets(self, profile: RunProfile) -> float:
         """As many segments as the line carries."""
-        return self.sending_ns(profile) * 1e-9 * profile.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
+        return self.sending_ns(profile) * 1e-9 * profile.rate_bits_per_s / (8 * (self.mss + tcp.HEADER_BYTES))
 
     def fills(self, profile: RunProfile) -> tuple[float, int]:
         """All of it, as long as the test lasts."""
@@ -357,14 +339,14 @@ class BulkTcpSpec(BulkClientsSpec):
     def install(self, target: Target) -> "TcpDriver":
         """Add the clients, each with its connection."""
         bulk = target.add_clients(
-            bulks,
+            tcp.bulks,
             self,
             is_upload=self.direction == "upload",
             most_segments=self.most_segments,
             window_segments=self.window_segments,
         )
-        target.engine.rows(flows)[bulk.flow].frame_bytes = self.mss + HEADER_BYTES
-        added = self.add_stations(target, bulk.row, connections, on_client_room)
+        target.engine.rows(flows)[bulk.flow].frame_bytes = self.mss + tcp.HEADER_BYTES
+        added = self.add_stations(target, bulk.row, tcp.connections, on_client_room)
         bulk.first_connection = added[0].row
         if self.reaction:
             law = partial(uniform_ns, low_ns=0, high_ns=self.reaction)
@@ -380,13 +362,13 @@ class TcpDriver(BulkDriver):
 
     def results(self) -> list[TcpConnectionResult]:
         """Return what each client would report by now."""
-        reported = [self.engine.rows(intervals)[n] for n in range(1, self.engine.used(intervals) + 1)]
+        reported = [self.engine.rows(tcp.intervals)[n] for n in range(1, self.engine.used(tcp.intervals) + 1)]
         return [
             _result(number, connection, self._spans(connection, reported), self._spec.mss)
             for number, connection in enumerate(self._clients, 1)
         ]
 
-    def _spans(self, connection: Connection, reported: list[Interval]) -> list[_Span]:
+    def _spans(self, connection: tcp.Connection, reported: list[tcp.Interval]) -> list[_Span]:
         """Return the intervals of a connection; of a test that is not over, the last is up to now."""
         of_connection = [i for i in reported if i.connection == connection.row]
         spans = [(int(i.begin_ns), int(i.end_ns), int(i.segments)) for i in of_connection]
@@ -418,7 +400,7 @@ class TcpDriver(BulkDriver):
         return Offer(line * _MBIT, got * _MBIT, "Mbit/s", full_link(self._name, network.rate))
 
 
-def _result(number: int, connection: Connection, spans: list[_Span], mss: int) -> TcpConnectionResult:
+def _result(number: int, connection: tcp.Connection, spans: list[_Span], mss: int) -> TcpConnectionResult:
     before, parts = 0, []
     for begin_ns, end_ns, segments in spans:
         parts.append((begin_ns / S, end_ns / S, (segments - before) * mss))

@@ -16,20 +16,8 @@ from pydantic import Field
 from vftsim.kernel import Chain, EventKind, Fifo, Sim, Table, at, timer
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io import packet as io
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
-from vftsim.platform.io.packet import (
-    Application,
-    application,
-    applications,
-    drop,
-    go_on,
-    lose_state,
-    mark,
-    packet_list,
-    packets,
-    ports,
-    receive,
-)
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.common import (
     ProgramRow,
@@ -55,8 +43,8 @@ from vftsim.workloads.tcp.connection import (
     take_data,
 )
 
-tcp_sink = application.kind("tcp_sink")
-tcp_source = application.kind("tcp_source")
+tcp_sink = io.application.kind("tcp_sink")
+tcp_source = io.application.kind("tcp_source")
 
 
 class TcpProgram(ProgramRow):
@@ -74,14 +62,14 @@ tcp_programs = Table("tcp_programs", TcpProgram, 256)
 accepted = Chain(connections, "link")
 
 
-@tcp_sink.implements(receive)
-@tcp_source.implements(receive)
-def take_packet(sim: Sim, program: Application, packet: int) -> None:
+@tcp_sink.implements(io.receive)
+@tcp_source.implements(io.receive)
+def take_packet(sim: Sim, program: io.Application, packet: int) -> None:
     """Give a packet to the process of its connection."""
     tcp_program = tcp_programs(sim)[program.state_row]
-    connection = connections(sim)[packets(sim)[packet].stream]
+    connection = connections(sim)[io.packets(sim)[packet].stream]
     if connection.is_reset:
-        drop(sim, packet, tcp_program.unknown)
+        io.drop(sim, packet, tcp_program.unknown)
         return
     bulk = bulks(sim)[connection.bulk]
     if connection.program == 0:
@@ -89,7 +77,7 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
         accepted.push(sim, tcp_program.connections, connection.row)
         if not bulk.is_upload:
             start_sender(bulk, connection)
-    packet_list.push(sim, connection.queue, packet)
+    io.packet_list.push(sim, connection.queue, packet)
     if not connection.is_busy:
         serve(sim, tcp_program, bulk, connection, False)
 
@@ -101,9 +89,9 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
     connection.process = ensure_process(sim, domain, connection.process, False)
     process, argument = connection.process, tcp_program.row
     if connection.queue.length > 0:
-        connection.packet = packet_list.pop(sim, connection.queue)
+        connection.packet = io.packet_list.pop(sim, connection.queue)
         demand_ns = taking_ns(sim, tcp_program, bulk, connection)
-        mark(sim, connection.packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
+        io.mark(sim, connection.packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
         continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_taken, connection.row, argument)
         return
     # What has come goes first: it may change what is owed and what may be sent.
@@ -124,7 +112,7 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
 
 def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection) -> int:
     """Return what the packet in hand costs, the acknowledgement that it calls for included."""
-    packet = packets(sim)[connection.packet]
+    packet = io.packets(sim)[connection.packet]
     if packet.message % COUNTS == 0:
         return with_overhead_ns(sim, tcp_program.program, tcp_program.ack_cost_ns, 0)
     # Taken in when the work begins: whether it calls for an acknowledgement is part of its price.
@@ -142,7 +130,7 @@ def data_ns(tcp_program: TcpProgram, bulk: Bulk, segments: int) -> int:
 
 def sending_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, demand_ns: int) -> int:
     """Return what work costs that sends a packet."""
-    return with_overhead_ns(sim, tcp_program.program, demand_ns, 1) + ports(sim)[bulk.port].transmit_ns
+    return with_overhead_ns(sim, tcp_program.program, demand_ns, 1) + io.ports(sim)[bulk.port].transmit_ns
 
 
 @work_done
@@ -150,11 +138,11 @@ def on_taken(sim: Sim, connection: Connection, argument: int) -> None:
     """The packet in hand has been taken in."""
     bulk = bulks(sim)[connection.bulk]
     # Read before the packet is freed.
-    message = packets(sim)[connection.packet].message
-    echo_ns = packets(sim)[connection.packet].sent_ns
-    mark(sim, connection.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
-    mark(sim, connection.packet, ENDED, 0, sim.now_ns, 0)
-    packets.free(sim, connection.packet)
+    message = io.packets(sim)[connection.packet].message
+    echo_ns = io.packets(sim)[connection.packet].sent_ns
+    io.mark(sim, connection.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
+    io.mark(sim, connection.packet, ENDED, 0, sim.now_ns, 0)
+    io.packets.free(sim, connection.packet)
     connection.packet = 0
     if message % COUNTS == 0:
         take_acknowledgement(sim, bulk, connection, message // COUNTS, echo_ns, on_server_due)
@@ -200,13 +188,13 @@ def send_and_serve(
         serve(sim, tcp_program, bulk, connection, is_running)
 
 
-@tcp_sink.implements(go_on)
-@tcp_source.implements(go_on)
-def resume_sending(sim: Sim, program: Application, packet: int) -> None:
+@tcp_sink.implements(io.go_on)
+@tcp_source.implements(io.go_on)
+def resume_sending(sim: Sim, program: io.Application, packet: int) -> None:
     """Send the packet of a process that slept, and resume it; drop what is left from before the machine was booted."""
-    connection = connections(sim)[packets(sim)[packet].stream]
+    connection = connections(sim)[io.packets(sim)[packet].stream]
     if not connection.is_blocked:
-        drop(sim, packet, tcp_programs(sim)[program.state_row].lost_in_boot)
+        io.drop(sim, packet, tcp_programs(sim)[program.state_row].lost_in_boot)
         return
     send_and_serve(sim, tcp_programs(sim)[program.state_row], bulks(sim)[connection.bulk], connection, packet, False)
 
@@ -228,12 +216,12 @@ def on_server_delay(sim: Sim, connection: Connection) -> None:
 
 
 def program_of(sim: Sim, connection: Connection) -> TcpProgram:
-    return tcp_programs(sim)[applications(sim)[connection.program].state_row]
+    return tcp_programs(sim)[io.applications(sim)[connection.program].state_row]
 
 
-@tcp_sink.implements(lose_state)
-@tcp_source.implements(lose_state)
-def lose_memory(sim: Sim, program: Application) -> None:
+@tcp_sink.implements(io.lose_state)
+@tcp_source.implements(io.lose_state)
+def lose_memory(sim: Sim, program: io.Application) -> None:
     """Forget all connections, and lose what waits for their processes."""
     tcp_program = tcp_programs(sim)[program.state_row]
     while tcp_program.connections.length > 0:
@@ -248,7 +236,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
             connection.timer = 0
         if connection.packet != 0:
             # What its process has in hand is lost with what waits.
-            packet_list.push(sim, connection.queue, connection.packet)
+            io.packet_list.push(sim, connection.queue, connection.packet)
             connection.packet = 0
         drop_all(sim, connection.queue, tcp_program.lost_in_boot)
 

@@ -27,29 +27,18 @@ from pydantic import Field
 
 from vftsim.kernel import BESIDE, Engine, EventKind, Failure, Record, Sim, Table, at, event, fail
 from vftsim.platform.arithmetic import LARGEST, scaled
-from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, pcpus, vcpus
-from vftsim.platform.cpu.shared_queue import (
-    eligible,
-    hold,
-    longest_ns,
-    on_chosen,
-    on_wake,
-    place_held,
-    queue_vcpus,
-    share_one_queue,
-    urgency,
-)
 from vftsim.platform.rows import fill_row
 from vftsim.spec.units import DURATION, MS, PeriodNs
 
 _MILLION = 1_000_000
 _SHARES_PER_VCPU = 1000
-esxi = share_one_queue(scheduler.scheduler.kind("esxi"))
+esxi = shared_queue.share_one_queue(scheduler.scheduler.kind("esxi"))
 
 _TOO_LONG = Failure("a machine's CPU time divided by its shares has left the 64-bit range; give it more shares")
 
@@ -166,7 +155,7 @@ def attach(sim: Sim, host: Host) -> None:
             return
 
 
-@esxi.implements(urgency)
+@esxi.implements(shared_queue.urgency)
 def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
     """Machines behind their reservation first, then by virtual time."""
     machine = machines(sim)[vcpu.domain]
@@ -178,14 +167,14 @@ def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
     return rank, machine.virtual_time
 
 
-@esxi.implements(eligible)
+@esxi.implements(shared_queue.eligible)
 def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     """Tell whether its machine has some of its limit left."""
     machine = machines(sim)[vcpu.domain]
     return machine.limit_ppm == 0 or machine.quota_ns > 0
 
 
-@esxi.implements(longest_ns)
+@esxi.implements(shared_queue.longest_ns)
 def slice_of(sim: Sim, host: Host, vcpu: Vcpu, esxi_host: EsxiHost = BESIDE) -> int:
     """One quantum, or what the limit leaves of it to each vCPU of the machine that runs."""
     if esxi_host.lets_run:
@@ -197,12 +186,12 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu, esxi_host: EsxiHost = BESIDE) -> 
     domain = domains(sim)[vcpu.domain]
     running = 0
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if queue_vcpus(sim)[row].current_on != 0:
+        if shared_queue.queue_vcpus(sim)[row].current_on != 0:
             running += 1
     return min(quantum_ns, max(machine.quota_ns // running, 1))
 
 
-@esxi.implements(on_wake)
+@esxi.implements(shared_queue.on_wake)
 def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Start level with the others, just before those who wait there."""
     # Asked before this vCPU is queued, so that it does not count itself.
@@ -223,18 +212,18 @@ def level_for(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 def is_active(sim: Sim, domain: Domain) -> bool:
     """Tell whether any vCPU of a machine runs or waits."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        queue_vcpu = queue_vcpus(sim)[row]
+        queue_vcpu = shared_queue.queue_vcpus(sim)[row]
         if queue_vcpu.current_on != 0 or queue_vcpu.is_waiting:
             return True
     return False
 
 
-@esxi.implements(on_chosen)
+@esxi.implements(shared_queue.on_chosen)
 def raise_floor(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let the level rise to the one who runs for its shares."""
     rank, virtual_time = urgency_of(sim, host, vcpu)
     if rank == 1:
-        esxi_pcpu = esxi_pcpus(sim)[queue_vcpus(sim)[vcpu.row].current_on]
+        esxi_pcpu = esxi_pcpus(sim)[shared_queue.queue_vcpus(sim)[vcpu.row].current_on]
         esxi_pcpu.floor = max(esxi_pcpu.floor, virtual_time)
 
 
@@ -284,7 +273,7 @@ def on_refill(sim: Sim, host: Host) -> None:
         if machines(sim)[domain.row].limit_ppm != 0:
             refill(sim, host, domain)
         row += domain.vcpus
-    place_held(sim, host)
+    shared_queue.place_held(sim, host)
     plan_refill(sim, host)
 
 
@@ -296,5 +285,5 @@ def refill(sim: Sim, host: Host, domain: Domain, machine: Machine = BESIDE) -> N
         return
     machine.virtual_time = max(machine.virtual_time, level_for(sim, host, vcpus(sim)[domain.first_vcpu]))
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if queue_vcpus(sim)[row].is_waiting:
-            hold(sim, vcpus(sim)[row])
+        if shared_queue.queue_vcpus(sim)[row].is_waiting:
+            shared_queue.hold(sim, vcpus(sim)[row])
