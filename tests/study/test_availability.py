@@ -11,7 +11,13 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.files import to_json
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.availability import YEAR_S, availability_study, restart_unavailability, shares_of_pair
+from vftsim.study.designs.availability import (
+    YEAR_S,
+    HostFailures,
+    availability_study,
+    restart_unavailability,
+    shares_of_pair,
+)
 from vftsim.study.designs.failover import Crashes, crashes_of_each
 from vftsim.study.designs.simulated_years import simulated_years
 from vftsim.study.execution import Execution
@@ -23,11 +29,12 @@ MIXED = Path(__file__).parents[2] / "experiments" / "years" / "mixed-faults.yaml
 _S = 1_000_000_000
 
 
-def balance(mtbf_s, failover_s, wait_s, reprotection_s, restart_s):
+def balance(mtbf_s, failover_s, wait_s, reprotection_s, restart_s, common=0.0):
     """Solve the chain: protected, failing over, waiting for the backup, unprotected, down."""
     rate = 1.0 / mtbf_s
     rates = np.zeros((5, 5))
-    rates[0, 1] = rates[0, 2] = rates[3, 4] = rate
+    rates[0, 1] = rates[0, 2] = (1.0 - common) * rate
+    rates[0, 4], rates[3, 4] = common * rate, rate
     rates[1, 3], rates[2, 3], rates[3, 0], rates[4, 3] = (
         1.0 / time_s for time_s in (failover_s, wait_s, reprotection_s, restart_s)
     )
@@ -47,12 +54,25 @@ def test_a_pair_by_the_year():
     assert pair.unprotected * 365 * 24 == pytest.approx(0.333, abs=5e-4)
 
 
+def test_one_failure_in_twenty_that_takes_both_hosts_is_more_than_all_failovers():
+    """0.95 x 3 s + 0.05 x 77 s + 1.95 x 600 s x 77 s / year: 6.7 s a year, by hand."""
+    pair = shares_of_pair(365 * 86_400.0, 3.0, 600.0, 77.0, 0.05)
+    assert pair.down * 365 * 86_400 == pytest.approx(2.85 + 3.85 + 1.95 * 600 * 77 / (365 * 86_400), abs=5e-4)
+
+
 def test_a_restart():
     assert restart_unavailability(365 * 86_400.0, 77.0) == pytest.approx(2.4416e-6, rel=2e-5)
 
 
 @pytest.mark.parametrize(
-    "times", [(1e4, 3.0, 1.0, 600.0, 77.0), (100.0, 50.0, 20.0, 30.0, 20.0), (1e7, 1.0, 2.0, 1e6, 1e3)]
+    "times",
+    [
+        (1e4, 3.0, 1.0, 600.0, 77.0),
+        (100.0, 50.0, 20.0, 30.0, 20.0),
+        (1e7, 1.0, 2.0, 1e6, 1e3),
+        (1e4, 3.0, 1.0, 600.0, 77.0, 0.1),
+        (100.0, 50.0, 20.0, 30.0, 20.0, 0.5),
+    ],
 )
 def test_the_closed_form_is_the_balance_of_the_chain(times):
     _, failing_over, waiting, unprotected, down = balance(*times)
@@ -82,7 +102,11 @@ def test_everything_that_takes_longer_costs_availability():
 @pytest.fixture(scope="module")
 def year(tiny):
     return availability_study(
-        tiny, ["none", "ha_restart", "lockstep"], YEAR_S, Crashes(2, after_ns=5 * _S), Execution(1, 1), restart_s=90.0
+        tiny,
+        ["none", "ha_restart", "lockstep"],
+        HostFailures(YEAR_S, 90.0),
+        Crashes(2, after_ns=5 * _S),
+        Execution(1, 1),
     )
 
 
@@ -146,8 +170,8 @@ def test_what_nobody_asks_for_meanwhile_does_not_wait():
 def test_a_year_is_the_chain_of_single_faults_measured_apart(kind):
     """Effects of both hosts' failures in episodes of years, from packet to packet at instants of their own."""
     model = load_model(MIXED, ["faults=[]", "workloads.load.gap_cv=0"])
-    (year,) = availability_study(model, [kind], 864_000.0, Crashes(4), Execution(1, 1)).rows
-    chain = simulated_years(model, [kind], 864_000.0, 2, 4, Execution(1, 1)).found[kind]
+    (year,) = availability_study(model, [kind], HostFailures(864_000.0), Crashes(4), Execution(1, 1)).rows
+    chain = simulated_years(model, [kind], HostFailures(864_000.0), 2, 4, Execution(1, 1)).found[kind]
     assert year["downtime_s_per_year"] == pytest.approx(chain.chain_down_s, rel=0.05)
     assert year["unprotected_h_per_year"] == pytest.approx(chain.chain_unprotected_s / 3600.0, rel=0.01)
 
@@ -186,7 +210,9 @@ def silent(retry="0 ms"):
 
 def test_clients_that_never_ask_again_are_not_an_outage_without_end(capsys):
     """The secondary is live after some 3 s, and nobody asks it: that is no restart of 77 s."""
-    found = availability_study(silent(), ["none", "lockstep"], 360_000.0, Crashes(2, after_ns=5 * _S), Execution(1, 1))
+    found = availability_study(
+        silent(), ["none", "lockstep"], HostFailures(360_000.0), Crashes(2, after_ns=5 * _S), Execution(1, 1)
+    )
     none, lockstep = found.rows
     assert (none["outage_s"], none["not_asked_again"]) == (77.0, 0)
     assert 2.1 < lockstep["outage_s"] < 3.5
@@ -206,9 +232,9 @@ def test_a_year_loses_all_that_comes_at_a_rate_until_somebody_restarts():
     data["hosts"]["host"]["pcpus"] = 3
     spec = ModelSpec.model_validate(data)
     crashes = Crashes(2, after_ns=5 * _S)
-    found = availability_study(Model("open", spec), ["none"], YEAR_S / 10, crashes, Execution(1, 1))
+    found = availability_study(Model("open", spec), ["none"], HostFailures(YEAR_S / 10), crashes, Execution(1, 1))
     assert found.rows[0]["failed_per_year"] == pytest.approx(YEAR_S / (YEAR_S / 10 + 77.0) * 77.0 * 20)
-    often = availability_study(Model("open", spec), ["none", "lockstep"], 10.0, crashes, Execution(1, 1))
+    often = availability_study(Model("open", spec), ["none", "lockstep"], HostFailures(10.0), crashes, Execution(1, 1))
     none, pair = ({**row, "served": 20 * YEAR_S - row["failed_per_year"]} for row in often.rows)
     # Whatever comes while it is not down is answered.
     assert none["served"] == pytest.approx(20 * YEAR_S * (1.0 - none["unavailability"]))
@@ -218,7 +244,11 @@ def test_a_year_loses_all_that_comes_at_a_rate_until_somebody_restarts():
 def test_a_run_that_ends_before_the_takeover_is_refused():
     with pytest.raises(UsageError, match="lockstep: a run ended before the guest was back"):
         availability_study(
-            silent("200 ms"), ["none", "lockstep"], 360_000.0, Crashes(2, after_ns=2 * _S), Execution(1, 1)
+            silent("200 ms"),
+            ["none", "lockstep"],
+            HostFailures(360_000.0),
+            Crashes(2, after_ns=2 * _S),
+            Execution(1, 1),
         )
 
 
@@ -226,7 +256,9 @@ def test_fewer_failed_attempts_are_no_number_of_a_year():
     """A guest that protection slows down does more without, so the difference falls as long as it is looked at."""
     model = load_model("two-tier")
     short, long = (
-        availability_study(model, ["checkpoint"], 7_776_000.0, Crashes(1, after_ns=s * _S), Execution(1, 1))
+        availability_study(
+            model, ["checkpoint"], HostFailures(7_776_000.0), Crashes(1, after_ns=s * _S), Execution(1, 1)
+        )
         for s in (20, 30)
     )
     assert long.rows[0]["failed_per_year"] < short.rows[0]["failed_per_year"] < 0.0
@@ -237,6 +269,8 @@ def test_fewer_failed_attempts_are_no_number_of_a_year():
 
 
 def test_mistakes_are_named(tiny):
+    with pytest.raises(UsageError, match="--common-cause: from 0 to below 100 %, got 100 %"):
+        HostFailures(1.0, common_percent=100.0)
     for times in ({"mtbf_s": 0.0}, {"mtbf_s": math.inf}, {"mtbf_s": 1.0, "restart_s": -1.0}):
         with pytest.raises(UsageError, match="--mtbf"):
-            availability_study(tiny, ["none"], crashes=Crashes(2), execution=Execution(1, 1), **times)
+            HostFailures(**times)

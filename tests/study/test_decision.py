@@ -9,6 +9,7 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Bars, Note, Table
 from vftsim.report.terminal import as_text
 from vftsim.study.designs import failover
+from vftsim.study.designs.availability import HostFailures
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.decision_figures import computed
@@ -220,7 +221,7 @@ def test_requests_that_nobody_answered_are_lost(web):
 
 
 def test_the_year_follows_from_outage_and_repair_by_hand(tmp_path):
-    found = decided(tmp_path, WEB, ["none"], mtbf_s=1e6, restart_s=3600.0)
+    found = decided(tmp_path, WEB, ["none"], failures=HostFailures(1e6, 3600.0))
     year_s = 365.25 * 86_400.0
     assert found.estimate("none", "downtime").mean == pytest.approx(year_s * 3600.0 / (1e6 + 3600.0))
     assert found.estimate("none", "nines").mean == pytest.approx(-math.log10(3600.0 / (1e6 + 3600.0)))

@@ -11,7 +11,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.outcome import Outcome, Phase, attribute, declare
 from vftsim.report.terminal import as_text
 from vftsim.stats import stratified_interval
-from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, shares_of_pair, year_of
+from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, HostFailures, shares_of_pair, year_of
 from vftsim.study.designs.crash import BackupFailure, Failover
 from vftsim.study.designs.experiment import chosen, name_of
 from vftsim.study.designs.failover import FailoverStudy
@@ -83,7 +83,7 @@ def test_a_service_that_did_not_come_back_once_is_counted(model, capsys):
 def test_a_years_downtime_has_the_interval_of_its_outages(model):
     """Nearly the mean outages of both hosts a year, at one failure a year; nines: -log10 of the unavailability."""
     crashes = [crash(k) for k in range(10)]
-    row = year_of(study_of(model, crashes), "lockstep", YEAR_S, 77.0, 10.0)
+    row = year_of(study_of(model, crashes), "lockstep", HostFailures(YEAR_S), 10.0)
     outage = stratified_interval([each.outage_s + each.of_backup.outage_s for each in crashes], 0.95)
     assert outage.is_interval
     assert row["downtime_low"] < row["downtime_s_per_year"] < row["downtime_high"]
@@ -100,16 +100,15 @@ def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
     once = year_of(
         study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(10)]),
         "lockstep",
-        YEAR_S,
-        77.0,
+        HostFailures(YEAR_S),
         10.0,
     )
     dead = [replace(crash(k, outage_s=math.inf), of_backup=None) for k in range(10)]
     unprotected = FailoverStudy(model, "none", "10 attempts a second", tuple(dead), MANIFEST, struck="sut")
-    never = year_of(unprotected, "none", YEAR_S, 77.0, 10.0)
+    never = year_of(unprotected, "none", HostFailures(YEAR_S), 10.0)
     assert once["downtime_interval"] == never["downtime_interval"] == "none"
     assert never["came_back_high"] == pytest.approx(1.0 - 0.025**0.1)
-    print(as_text(AvailabilityStudy(model, YEAR_S, 77.0, (once, never), {}, MANIFEST).blocks(), 1000))
+    print(as_text(AvailabilityStudy(model, HostFailures(YEAR_S), (once, never), {}, MANIFEST).blocks(), 1000))
     shown = capsys.readouterr().out
     assert "77 (assumed)" in shown
     assert "9 of 10 (55 to 99.7 %)" in shown

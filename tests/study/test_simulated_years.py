@@ -9,7 +9,7 @@ from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, Pr
 from vftsim.platform.protection.when import Instant
 from vftsim.report.blocks import in_words
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.availability import YEAR_S, shares_of_pair
+from vftsim.study.designs.availability import YEAR_S, HostFailures, shares_of_pair
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import ALL, kinds_named, under
 from vftsim.study.designs.simulated_years import (
@@ -44,6 +44,19 @@ def test_with_hosts_alone_it_is_the_pair():
         found = shares_of(kinds, RESTART_S, 600.0)
         assert found.down == pytest.approx(pair.down, rel=1e-9)
         assert found.unprotected == pytest.approx(pair.unprotected, rel=1e-9)
+
+
+def test_hosts_that_fail_together_are_the_pair_with_a_common_cause():
+    """Of 5 % of the failures of either nothing is left that could take over."""
+    apart, together = Effect(3.0, 600.0), Effect(0.0, dead=1.0)
+    kinds = [
+        Kind("primary", 0.95e-5, apart, Effect(0.0, dead=1.0)),
+        Kind("backup", 0.95e-5, Effect(1.0, 600.0), Effect(0.0)),
+        Kind("both", 0.05e-5, together, together),
+    ]
+    pair, found = shares_of_pair(1e5, 3.0 + 1.0, 600.0, RESTART_S, 0.05), shares_of(kinds, RESTART_S, 600.0)
+    assert found.down == pytest.approx(pair.down, rel=1e-9)
+    assert found.unprotected == pytest.approx(pair.unprotected, rel=1e-9)
 
 
 def test_without_redundancy_every_kind_costs_its_outage():
@@ -148,14 +161,18 @@ def test_a_fault_strikes_the_domain_that_it_names():
     often = "at: 1 s, domain: beside, repeat: {mean: 10 d}"
     kinds = ("{kind: pause, duration: 5 s, %s}", "{kind: primary_crash, alone: true, %s}", "{kind: primary_crash, %s}")
     model = load_model(MODEL, [beside, "hosts.host.pcpus=2", f"faults=[{', '.join(kinds) % (often, often, often)}]"])
-    assert [each.name for each in rates_of(model, DAY_S)] == ["primary host", "backup host", "primary_crash (2)"]
-    found = simulated_years(model, ("none",), 100 * DAY_S, 2, 1, Execution(1, 1))
+    assert [each.name for each in rates_of(model, HostFailures(DAY_S))] == [
+        "primary host",
+        "backup host",
+        "primary_crash (2)",
+    ]
+    found = simulated_years(model, ("none",), HostFailures(100 * DAY_S), 2, 1, Execution(1, 1))
     assert "a crash of the host of vm ends beside, too" in " ".join(as_text(found.blocks(), 200).split())
 
 
 @pytest.mark.thorough
 def test_two_years_beside_the_chain_and_in_words():
-    found = simulated_years(load_model(MODEL), ("none", "event_sync"), 60 * DAY_S, 2, 4, Execution(1, 1))
+    found = simulated_years(load_model(MODEL), ("none", "event_sync"), HostFailures(60 * DAY_S), 2, 4, Execution(1, 1))
     for each in found.found.values():
         assert each.down_s.mean == pytest.approx(each.chain_down_s, rel=0.02)
         for year in each.years:
@@ -178,9 +195,21 @@ def test_two_years_beside_the_chain_and_in_words():
     assert (row["mechanism"], row["agrees"]) == ("event_sync", pair.agrees)
 
 
+@pytest.mark.thorough
+def test_failures_of_both_hosts_cost_a_restart_by_hand():
+    """At 50 % half of the failures of a host take the backup with it, one in 100 days: 3.65 a year of 77 s each."""
+    failures = HostFailures(50 * DAY_S, RESTART_S, common_percent=50.0)
+    found = simulated_years(load_model(MODEL), ("none", "event_sync"), failures, 4, 4, Execution(1, 1)).found
+    pair = found["event_sync"]
+    assert pair.down_by_s["both hosts"] == pytest.approx(3.6525 * RESTART_S, rel=0.01)
+    assert pair.down_s.mean == pytest.approx(pair.chain_down_s, rel=0.02)
+    apart = simulated_years(load_model(MODEL), ("none",), HostFailures(50 * DAY_S), 2, 4, Execution(1, 1)).found["none"]
+    assert found["none"].chain_down_s == pytest.approx(apart.chain_down_s, rel=0.02), "who has no backup loses nothing"
+
+
 @pytest.mark.slow
 def test_ten_years_of_every_mechanism_agree_with_its_chain():
-    found = simulated_years(load_model(MODEL), kinds_named(ALL), 10 * DAY_S, 10, 10, Execution(1, 2))
+    found = simulated_years(load_model(MODEL), kinds_named(ALL), HostFailures(10 * DAY_S), 10, 10, Execution(1, 2))
     beyond = [kind for kind, each in found.found.items() if not each.agrees]
     # Intervals of 95 % each.
     assert len(beyond) <= 1

@@ -10,7 +10,7 @@ from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.availability import availability_study
+from vftsim.study.designs.availability import HostFailures, availability_study
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest
@@ -282,7 +282,7 @@ def test_a_load_of_failovers_that_is_asked_for_is_marked(path):
 @pytest.mark.parametrize("settings", [(), (LOW,)])
 def test_a_year_of_failovers_outside_is_marked(path, capsys, settings):
     study = availability_study(
-        load_model(path, (*BRIEF, *settings)), ["none"], 1e6, Crashes(1, after_ns=10**9), Execution(1, 1)
+        load_model(path, (*BRIEF, *settings)), ["none"], HostFailures(1e6), Crashes(1, after_ns=10**9), Execution(1, 1)
     )
     print(as_text(study.blocks(), 1000))
     out = capsys.readouterr().out

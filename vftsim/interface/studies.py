@@ -225,6 +225,7 @@ def decide(
     domain: str | None = None,
     mtbf_s: float = 31_536_000.0,
     restart_s: float = 77.0,
+    common_cause: float = 0.0,
     prices: bool = True,
     crossovers: Sequence[str] = (),
     quick: bool = False,
@@ -247,6 +248,8 @@ def decide(
         Mean time between failures of a host (default 365 d). With --protection.
     restart_s : --restart TIME
         Time in which somebody brings back what does not come back by itself (default 77 s). With --protection.
+    common_cause : --common-cause PERCENT
+        Share of a host's failures that strike the other host of a pair, too (default 0). With --protection.
     prices : --prices/--no-prices
         Play prices of mechanisms at both ends of their ranges, for bands. With --protection.
     crossovers : --crossovers SETTING[=VALUE,VALUE]
@@ -255,6 +258,7 @@ def decide(
         'round_trip=100 us,1 ms,10 ms'. With --protection.
     """
     from vftsim.study.designs import decision as design
+    from vftsim.study.designs.availability import HostFailures
     from vftsim.study.designs.decision_crossovers import DecisionRequest
     from vftsim.study.designs.protections import fitting, kinds_named, of_domain
     from vftsim.study.figures.objective import read_objective
@@ -264,7 +268,8 @@ def decide(
     if quick:
         chosen = chosen.quick(first_look_ns(fitting(chosen, kinds)[0].values()))
     asked = tuple(read_objective(text) for text in objectives)
-    request = DecisionRequest(asked, mtbf_s, restart_s, prices, tuple(crossovers))
+    failures = HostFailures(mtbf_s, restart_s, common_cause)
+    request = DecisionRequest(asked, failures, prices, tuple(crossovers))
     return Plan(
         "compare",
         "compare",
@@ -389,6 +394,7 @@ def simulated_years(
     *,
     domain: str | None = None,
     restart_s: float = 77.0,
+    common_cause: float = 0.0,
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
@@ -405,12 +411,13 @@ def simulated_years(
         as they say, and put the Markov chain of all of them beside.
     """
     from vftsim.study.designs import simulated_years as design
+    from vftsim.study.designs.availability import HostFailures
     from vftsim.study.designs.protections import kinds_named, of_domain
 
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
-    asked = chosen, kinds, mtbf_s, years, crashes
-    study = partial(design.simulated_years, *asked, restart_s=restart_s)
-    return Plan("simulated years", f"years of {chosen.name}", [chosen], partial(design.years_take, *asked), study)
+    asked = chosen, kinds, HostFailures(mtbf_s, restart_s, common_cause), years, crashes
+    takes, study = partial(design.years_take, *asked), partial(design.simulated_years, *asked)
+    return Plan("simulated years", f"years of {chosen.name}", [chosen], takes, study)
 
 
 @conducted
@@ -424,6 +431,7 @@ def availability(
     *,
     domain: str | None = None,
     restart_s: float = 77.0,
+    common_cause: float = 0.0,
     after_s: float | None = None,
     quick: bool = False,
     directory: str | Path | None = None,
@@ -444,10 +452,12 @@ def availability(
         Simulated failovers of each mechanism (default 10).
     restart_s : --restart TIME
         Length of an outage that no mechanism shortens.
+    common_cause : --common-cause PERCENT
+        Share of a host's failures that strike both hosts of a pair at once: power, a rack, a common defect.
     after_s : --after TIME
         How long a run goes on after a crash and a restart (default: until queues have gone).
     """
-    from vftsim.study.designs.availability import DEFAULT_CRASHES, availability_study, year_takes
+    from vftsim.study.designs.availability import DEFAULT_CRASHES, HostFailures, availability_study, year_takes
     from vftsim.study.designs.failover import Crashes
     from vftsim.study.designs.protections import kinds_named, of_domain
     from vftsim.study.execution import fewer_crashes
@@ -456,7 +466,7 @@ def availability(
     kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns_if_given(after_s, "--after"))
 
     takes = partial(year_takes, chosen, kinds, spread)
-    study = partial(availability_study, chosen, kinds, mtbf_s, spread, restart_s=restart_s)
+    study = partial(availability_study, chosen, kinds, HostFailures(mtbf_s, restart_s, common_cause), spread)
     return Plan("availability", f"failovers of {chosen.name}", [chosen], takes, study)
 
 

@@ -19,6 +19,7 @@ _OF_MECHANISMS = {
     "objectives": "--objective",
     "mtbf_s": "--mtbf",
     "restart_s": "--restart",
+    "common_cause": "--common-cause",
     "crossovers": "--crossovers",
 }
 

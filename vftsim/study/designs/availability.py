@@ -9,6 +9,11 @@ unprotected is an outage of length B (a restart).  Unavailability of that chain,
 (simulated), b in a restart, P the share of time in which the pair is protected.  Assumption: times are exponential;
 failures come from the hosts alone (:mod:`.simulated_years` has others).
 
+Hosts that share power, a rack or a defect do not fail independently: a share beta of a host's failures takes the other
+host with it (beta-factor model, IEC 61508-6, annex D; Fleming 1975).  Of a pair that is protected, (1 - beta) lambda
+A is left, beta lambda B is added, and (2 - beta) lambda Rp stands for 2 lambda Rp.  Nobody has measured beta for
+servers; for redundant channels of control systems the annex has 1 to 10 %.
+
 An outage is what clients see.  Where none of them asks again, it lasts until the guest could be reached: the service is
 there, and that is said.
 """
@@ -17,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -46,12 +51,38 @@ DEFAULT_RESTART_S = 77.0
 
 
 @dataclass(frozen=True)
+class HostFailures:
+    """How hosts fail, and how long an outage takes that no mechanism shortens; refuses what makes no sense."""
+
+    mtbf_s: float
+    """Mean time between failures of a host."""
+    restart_s: float = DEFAULT_RESTART_S
+    common_percent: float = 0.0
+    """Of the failures of a host those that strike both hosts of a pair at once: beta of the beta-factor model."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.mtbf_s < math.inf or not 0 <= self.restart_s < math.inf:
+            raise UsageError("--mtbf: above 0, and --restart: 0 or above")
+        if not 0 <= self.common_percent < 100:
+            raise UsageError(f"--common-cause: from 0 to below 100 %, got {self.common_percent:g} %")
+
+    @property
+    def common(self) -> float:
+        """The same as a ratio."""
+        return self.common_percent / 100.0
+
+    def __str__(self) -> str:
+        together = f"{self.common_percent:g} % of it together with" if self.common else "independently of"
+        often = f"each host fails once in {self.mtbf_s / 86_400.0:.4g} days on average (--mtbf)"
+        return f"{often}, {together} the other (--common-cause)"
+
+
+@dataclass(frozen=True)
 class AvailabilityStudy(Printed):
     """A year with each mechanism."""
 
     model: Model
-    mtbf_s: float
-    restart_s: float
+    failures: HostFailures
     rows: tuple[dict[str, Any], ...]
     """One for each mechanism."""
     refused: dict[str, str]
@@ -74,7 +105,8 @@ class AvailabilityStudy(Printed):
         lacking = {name: math.inf if name in never else math.nan for row in answer["availability"] for name in row}
         years = tuple({k: lacking[k] if v is None else v for k, v in row.items()} for row in answer["availability"])
         model = replace(model_of(manifest), chosen=answer.get("domain", ""))
-        return cls(model, answer["mtbf_s"], answer["restart_s"], years, answer["refused"], manifest)
+        failures = HostFailures(answer["mtbf_s"], answer["restart_s"], answer.get("common_percent", 0.0))
+        return cls(model, failures, years, answer["refused"], manifest)
 
     def blocks(self) -> list[Block]:
         """Return how long the service is down with each mechanism, and what that rests on."""
@@ -87,19 +119,17 @@ class AvailabilityStudy(Printed):
             "Outages and time unprotected: means of simulated failures; by the backup's host: answers wait until the "
             "primary notices it. The year: a Markov model of failures of both hosts, failover and re-protection. What "
             "does not come back by itself somebody restarts by hand, and has it back "
-            f"after --restart ({self.restart_s:g} s): assumed, not simulated as that of ha_restart is. Came back: "
-            "share of crashes (binomial, at least 95 %, Clopper and Pearson). ± or [..]: 95 % interval of the "
+            f"after --restart ({self.failures.restart_s:g} s): assumed, not simulated as that of ha_restart is. Came "
+            "back: share of crashes (binomial, at least 95 %, Clopper and Pearson). ± or [..]: 95 % interval of the "
             "simulated outages, failures taken as given, from ten crashes on that all came back; (x to y): of the "
             "lowest and highest crash.",
         )
-        assumed = (
-            f"Each host fails once in {self.mtbf_s / 86_400:.4g} days on average; second outage {self.restart_s:g} s"
-        )
+        assumed = f"{self.failures}; second outage {self.failures.restart_s:g} s"
         best = min(self.rows, key=lambda row: row["downtime_s_per_year"])
         blocks: list[Block] = [
             *head(self.manifest["models"], self.manifest["seed"]),
             *(Note(f"Costs of {costs}") for costs in _costs(self)),
-            Note(assumed),
+            Note(assumed[0].upper() + assumed[1:]),
             Answer(
                 f"least with {best['mechanism']}: {in_words(_of_year(best, 'downtime', 'downtime_s_per_year'), 's')}",
                 f"How long is {self.model.name} down in a year?",
@@ -128,27 +158,29 @@ class AvailabilityStudy(Printed):
         return {
             "manifest": self.manifest,
             "domain": failover.protected_domain(self.model),
-            "mtbf_s": self.mtbf_s,
-            "restart_s": self.restart_s,
+            **asdict(self.failures),
             "availability": rows(self.to_pandas()),
             "refused": self.refused,
             "outside_calibration": self.outside,
         }
 
 
-def shares_of_pair(mtbf_s: float, outages_s: float, reprotection_s: float, restart_s: float) -> Shares:
+def shares_of_pair(
+    mtbf_s: float, outages_s: float, reprotection_s: float, restart_s: float, common: float = 0.0
+) -> Shares:
     """Return the shares of time of a pair of hosts in balance; the chain's protected state has weight 1.
 
     ``mtbf_s`` is the mean time between failures of one host, ``outages_s`` the mean outage when a protected primary
     fails and that when the backup fails, together, ``reprotection_s`` the mean time until redundancy is back (infinite:
-    never), ``restart_s`` the mean outage when an unprotected machine fails.
+    never), ``restart_s`` the mean outage when an unprotected machine fails, or both hosts do: a share ``common`` of the
+    failures of each.
     """
     rate = 1.0 / mtbf_s
     if math.isinf(reprotection_s):
         down = rate * restart_s / (1.0 + rate * restart_s)
         return Shares(down, 1.0 - down)
-    alone = 2.0 * rate * reprotection_s
-    down = rate * outages_s + alone * rate * restart_s
+    alone = (2.0 - common) * rate * reprotection_s
+    down = rate * ((1.0 - common) * outages_s + common * restart_s) + alone * rate * restart_s
     return Shares(down / (1.0 + alone + down), alone / (1.0 + alone + down))
 
 
@@ -160,34 +192,24 @@ def restart_unavailability(mtbf_s: float, restart_s: float) -> float:
 def availability_study(
     model: Model,
     kinds: Sequence[str],
-    mtbf_s: float,
+    failures: HostFailures,
     crashes: failover.Crashes,
     execution: Execution,
-    *,
-    restart_s: float = DEFAULT_RESTART_S,
 ) -> AvailabilityStudy:
     """Simulate failovers of every mechanism, and put a year together from them.
 
-    The model's own mechanism is played with its parameters, others with their defaults.  Hosts fail every ``mtbf_s`` on
-    average; ``restart_s`` is the length of an outage that no mechanism shortens.  Refuses a time that makes no sense,
-    kinds none of which fits, and runs that end before one of them has taken over.
+    The model's own mechanism is played with its parameters, others with their defaults.  Refuses kinds none of which
+    fits, and runs that end before one of them has taken over.
     """
-    check_times(mtbf_s, restart_s)
     chosen, refused = fitting(model, kinds)
     crashes = replace(crashes, of_backup=True)
     studies = failover.crashes_of_each([*chosen.values()], crashes, execution)
     years = [
-        year_of(study, kind, mtbf_s, restart_s, rate_of(study.model, crashes.domain_of(study.model)))
+        year_of(study, kind, failures, rate_of(study.model, crashes.domain_of(study.model)))
         for kind, study in zip(chosen, studies, strict=True)
     ]
     manifest = execution.manifest([model], "availability", crashes.count)
-    return AvailabilityStudy(model, mtbf_s, restart_s, tuple(years), refused, manifest)
-
-
-def check_times(mtbf_s: float, restart_s: float) -> None:
-    """Refuse times between failures, and of a restart, that make no sense."""
-    if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
-        raise UsageError("--mtbf: above 0, and --restart: 0 or above")
+    return AvailabilityStudy(model, failures, tuple(years), refused, manifest)
 
 
 def year_takes(model: Model, kinds: Sequence[str], crashes: failover.Crashes) -> Needs:
@@ -206,9 +228,7 @@ def rate_of(model: Model, domain: str) -> float:
     return math.fsum(rates) if rates else math.nan
 
 
-def year_of(
-    study: failover.FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float
-) -> dict[str, Any]:
+def year_of(study: failover.FailoverStudy, kind: str, failures: HostFailures, attempts_per_s: float) -> dict[str, Any]:
     """Return a year with a mechanism, from its failovers; refuse a run that ended before the guest was back.
 
     Where there is a backup, failures of its host are among them (:attr:`.Crashes.of_backup`).
@@ -220,6 +240,7 @@ def year_of(
             f"{kind}: a run ended before the guest was back, so its outage is not known; let runs go on longer after a "
             "crash (--after)"
         )
+    mtbf_s, restart_s = failures.mtbf_s, failures.restart_s
     reprotection_s = _reprotection_s(study)
     outage_s = fmean(each.away_s if math.isfinite(each.away_s) else restart_s for each in study.failovers)
     backup_outage_s = fmean(each.outage_s for each in backups) if backups else math.nan
@@ -228,7 +249,7 @@ def year_of(
 
     def shares(outages_s: float) -> Shares:
         if is_pair:
-            return shares_of_pair(mtbf_s, outages_s, reprotection_s, restart_s)
+            return shares_of_pair(mtbf_s, outages_s, reprotection_s, restart_s, failures.common)
         down = restart_unavailability(mtbf_s, outages_s)
         return Shares(down, 1.0 - down)
 
@@ -239,7 +260,9 @@ def year_of(
     def failed(of_crash: float) -> float:
         # Hosts whose service is down do not fail; where the rate is not known, alone is as protected.
         of_alone = of_crash if math.isnan(of_restart) else of_restart
-        return YEAR_S / mtbf_s * ((1.0 - of_year.down - alone) * of_crash + alone * of_alone)
+        common = failures.common if is_pair else 0.0
+        of_pair = (1.0 - common) * of_crash + common * of_alone
+        return YEAR_S / mtbf_s * ((1.0 - of_year.down - alone) * of_pair + alone * of_alone)
 
     return {
         "mechanism": kind,

@@ -10,7 +10,7 @@ Of those that meet every objective the cheapest is the one with the least ``pric
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import filterfalse
 from typing import Any, Literal
@@ -21,7 +21,6 @@ from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.availability import check_times
 from vftsim.study.designs.axes import shared_knobs
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,
@@ -216,8 +215,7 @@ class Decision(Printed):
         return {
             "manifest": self.manifest,
             "comparison": rows(self.to_pandas()),
-            "mtbf_s": self.request.mtbf_s,
-            "restart_s": self.request.restart_s,
+            **asdict(self.request.failures),
             "objectives": [
                 {
                     "objective": str(objective),
@@ -255,7 +253,6 @@ def decide(
 
     Refuses a model that no mechanism fits, or that has no figure or setting that was asked for.
     """
-    check_times(request.mtbf_s, request.restart_s)
     models, refused = fitting(model, kinds)
     name, specs = protected_domain(model), [each.spec for each in models.values()]
     request = replace(request, objectives=in_units(request.objectives, specs, undeclared_units()))
@@ -337,7 +334,6 @@ def _of_mechanism(
 
 _LESS = "less "
 _MILLIONTH = 1e-6
-_DAY_S = 86_400.0
 _OF_STATE = {"rolled_back", "execution_lost"}
 
 
@@ -466,8 +462,8 @@ def _notes(decision: Decision) -> Iterator[str]:
             "together, what else is shown is of the first; what clients of each get is in --csv and --json."
         )
     yield (
-        f"A year: each host fails once in {decision.request.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does "
-        f"not come back by itself is brought back by hand in {decision.request.restart_s:g} s (--restart)."
+        f"A year: {decision.request.failures}; what does not come back by itself is brought back by hand in "
+        f"{decision.request.failures.restart_s:g} s (--restart)."
     )
     count = len(decision.manifest["replications"])
     runs = counted(count, "replication")

@@ -14,6 +14,7 @@ the replications: prices of mechanisms stay at the values in use.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series
 from vftsim.stats import Estimate
 from vftsim.stats.estimate import plain
 from vftsim.study.blocks.head import INTERVALS
-from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
+from vftsim.study.designs.availability import HostFailures, rate_of, year_of
 from vftsim.study.designs.axes import SharedKnob
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.designs.crossovers import CERTAIN, Crossover, crossovers
@@ -47,10 +48,7 @@ class DecisionRequest:
 
     objectives: tuple[Objective, ...] = ()
     """Objectives; a mechanism has to meet all of them."""
-    mtbf_s: float = DEFAULT_MTBF_S
-    """Mean time between failures of a host."""
-    restart_s: float = DEFAULT_RESTART_S
-    """Time of a restart by hand, for what does not recover by itself."""
+    failures: HostFailures = field(default_factory=partial(HostFailures, DEFAULT_MTBF_S))
     bands: bool = True
     """Whether each price is also played at both ends of its range, once."""
     crossovers: tuple[str, ...] = ()
@@ -102,7 +100,7 @@ class Played:
         study = self.failovers[model.digest(), crashes]
         try:
             rate = rate_of(each.model, self.domain)
-            year = year_of(study, study.mechanism, self.request.mtbf_s, self.request.restart_s, rate)
+            year = year_of(study, study.mechanism, self.request.failures, rate)
         except UsageError:
             year = None
         return replace(each, failovers=study, year=year)

@@ -1,9 +1,10 @@
 """Years of a machine that faults of all kinds strike, drawn from their rates, beside the Markov chain of the same.
 
-Hosts fail once in ``--mtbf`` on average, primary's and backup's; every fault of the model with ``repeat: {mean: ...}``
-comes as often as that says.  Instants of a year are drawn; each fault is simulated in an episode (:mod:`.crash`)
-with those before it that are not over, and its outage is what clients see.  Nothing happens between episodes, so
-nothing is simulated there: that the machine is in its steady state by then is the assumption.
+Hosts fail once in ``--mtbf`` on average, primary's and backup's, a share of the failures of each with the other; every
+fault of the model with ``repeat: {mean: ...}`` comes as often as that says.  Instants of a year are drawn; each fault
+is simulated in an episode (:mod:`.crash`) with those before it that are not over, and its outage is what clients see.
+Nothing happens between episodes, so nothing is simulated there: that the machine is in its steady state by then is the
+assumption.
 
 What does not come back by itself somebody brings back (``--restart``), redundancy included; while it is down nothing
 strikes it, and what comes until redundancy is back is played on a machine without.  The chain (:mod:`.fault_chain`) has
@@ -31,7 +32,7 @@ from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
-from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
+from vftsim.study.designs.availability import YEAR_S, HostFailures
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
@@ -61,6 +62,8 @@ class Rate:
     mean_s: float
     cv: float = 1.0
     """Of the time between two of them."""
+    is_of_both: bool = False
+    """Whether the host of a backup fails at the same instant."""
 
     @property
     def per_s(self) -> float:
@@ -98,6 +101,10 @@ class Machine:
     def tail_ns(self) -> int:
         """Time that a fault is observed."""
         return self.protection.restart_ns + self.reprotection_ns + TAIL_NS
+
+    def dies_of(self, rate: Rate) -> bool:
+        """Whether a fault takes the backup with it, so that nothing can take over."""
+        return rate.is_of_both and self.protection.has_backup
 
     def can_meet(self, fault: FaultSpec) -> bool:
         """Whether a fault can strike at all under the mechanism."""
@@ -169,6 +176,8 @@ def measure(machine: Machine, crashes: int) -> Measured:
     quiet_s = machine.quiet_s()
 
     def effect(rate: Rate, protected_ns: int | None) -> Effect:
+        if machine.dies_of(rate):
+            return Effect(0.0, dead=1.0)
         episodes = []
         for number, at_ns in enumerate(failover.crash_instants(machine.seed, crashes, S)):
             traffic = number % TRAFFIC
@@ -212,8 +221,9 @@ def simulate_year(task: YearTask) -> Year:
             protected_ns = None
         under_way.append((at_ns, rate.fault))
         traffic = number % TRAFFIC
-        episode = machine.episode(under_way, at_ns + machine.tail_ns, traffic, protected_ns)
-        if episode.is_dead:
+        end_ns = at_ns + machine.tail_ns
+        episode = None if machine.dies_of(rate) else machine.episode(under_way, end_ns, traffic, protected_ns)
+        if episode is None or episode.is_dead:
             deaths += 1
             down[rate.name] += machine.restart_s + (0 if out_since_ns is None else at_ns - out_since_ns) / S
             unprotected_s += machine.reprotection_ns / S
@@ -336,8 +346,7 @@ class SimulatedYears(Printed):
     """Years of a model under mechanisms."""
 
     model: Model
-    mtbf_s: float
-    restart_s: float
+    failures: HostFailures
     rates: tuple[Rate, ...]
     found: Mapping[str, MachineYears]
     """By mechanism."""
@@ -400,7 +409,7 @@ class SimulatedYears(Printed):
             Table(["down, s/year, by fault", *names], parts),
             Note(f"Mean days between faults: {how_often}."),
             Note(
-                f"What does not come back by itself somebody brings back in {self.restart_s:g} s (--restart), "
+                f"What does not come back by itself somebody brings back in {self.failures.restart_s:g} s (--restart), "
                 "redundancy included; nothing strikes a machine that is down. The chain has the rates and, of each "
                 "fault by itself, what it was measured to do; the years play faults that come close to each other "
                 "together."
@@ -412,8 +421,7 @@ class SimulatedYears(Printed):
     def for_machines(self) -> dict[str, Any]:
         return {
             "manifest": self.manifest,
-            "mtbf_s": self.mtbf_s,
-            "restart_s": self.restart_s,
+            **asdict(self.failures),
             "rates": [{"name": each.name, "mean_s": each.mean_s, "cv": each.cv} for each in self.rates],
             "years": rows(self.to_pandas()),
             "effects": {kind: [asdict(effect) for effect in each.kinds] for kind, each in self.found.items()},
@@ -422,42 +430,42 @@ class SimulatedYears(Printed):
         }
 
 
-def rates_of(model: Model, mtbf_s: float) -> tuple[Rate, ...]:
-    """Return what strikes the machine of a model: both hosts, and the model's own faults that come at a mean time."""
+def rates_of(model: Model, failures: HostFailures) -> tuple[Rate, ...]:
+    """Return what strikes the machine of a model: its hosts, and the model's own faults that come at a mean time."""
     start, domain = Instant("run", 0), failover.Crashes().domain_of(model)
-    rates = [Rate("primary host", PrimaryCrash(at=start), mtbf_s), Rate("backup host", BackupCrash(at=start), mtbf_s)]
+    mean_s = failures.mtbf_s / (1.0 - failures.common)
+    rates = [Rate("primary host", PrimaryCrash(at=start), mean_s), Rate("backup host", BackupCrash(at=start), mean_s)]
     for number, fault in enumerate(model.spec.faults):
         if fault.repeat is not None and fault.repeat.mean is not None and domain in struck_by(model.spec, fault):
             kind: str = fault.kind  # type: ignore[attr-defined]
             rates.append(Rate(f"{kind} ({number})", fault, fault.repeat.mean / S, fault.repeat.cv))
+    if failures.common:
+        # Last, so that the draws of the others are those without.
+        rates.append(Rate("both hosts", PrimaryCrash(at=start), failures.mtbf_s / failures.common, is_of_both=True))
     return tuple(rates)
 
 
 def simulated_years(
     model: Model,
     kinds: Sequence[str],
-    mtbf_s: float,
+    failures: HostFailures,
     years: int,
     crashes: int,
     execution: Execution,
-    *,
-    restart_s: float = DEFAULT_RESTART_S,
 ) -> SimulatedYears:
     """Simulate years of a model under mechanisms, and put its Markov chain beside.
 
-    The model's faults with ``repeat: {mean: ...}`` come beside those of the hosts, which fail every ``mtbf_s`` on
-    average.  Each kind of fault is measured for the chain at ``crashes`` instants.  It takes ``restart_s`` until
-    somebody brings back what does not come back by itself.  Refuses a number that makes no sense, and mechanisms none
-    of which fits.
+    The model's faults with ``repeat: {mean: ...}`` come beside those of the hosts.  Each kind of fault is measured for
+    the chain at ``crashes`` instants.  Refuses a number that makes no sense, and mechanisms none of which fits.
     """
-    if not 0 < mtbf_s < math.inf or not 0 < restart_s < math.inf:
-        raise UsageError("--mtbf and --restart: above 0")
+    if not failures.restart_s:
+        raise UsageError("--restart: above 0 with --simulate")
     if not 2 <= years <= YEARS_MOST:
         raise UsageError(f"--simulate: from 2 to {YEARS_MOST} years, got {years}")
     chosen, refused = fitting(model, kinds)
-    rates = rates_of(model, mtbf_s)
+    rates, restart_s = rates_of(model, failures), failures.restart_s
     machines = _machines(model, chosen, rates, execution.seed, restart_s)
-    determinants = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
+    determinants = [failures.mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
     def cache(kind: str, result: type, what: list[Any]) -> RunCache:
         return execution.cache(chosen[kind], result, years=[*determinants, what], faults=model.digest())
@@ -476,7 +484,7 @@ def simulated_years(
         has_backup = machine.protection.has_backup
         found[kind] = MachineYears(effect.kinds, crashes, restart_s, has_backup, down_s, waits_s, tuple(of_years))
     manifest = execution.manifest([model], "simulated years", years)
-    return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, manifest)
+    return SimulatedYears(model, failures, rates, found, refused, manifest)
 
 
 def _machines(
@@ -491,10 +499,10 @@ def _machines(
     return machines
 
 
-def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, crashes: int) -> Needs:
+def years_take(model: Model, kinds: Sequence[str], failures: HostFailures, years: int, crashes: int) -> Needs:
     chosen, _ = fitting(model, kinds)
     needs = Needs()
-    for machine in _machines(model, chosen, rates_of(model, mtbf_s), 0, restart_s=0.0).values():
+    for machine in _machines(model, chosen, rates_of(model, failures), 0, restart_s=0.0).values():
         spec, _, _ = failover.at_rest(machine.model, None, LEAD_NS + S + machine.tail_ns)
         episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in machine.rates)
         needs += needs_of(spec).times(episodes + TRAFFIC)
