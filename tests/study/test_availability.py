@@ -10,6 +10,8 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.files import to_json
+from vftsim.platform.protection.faults import BackupCrash
+from vftsim.platform.protection.when import Instant
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import (
     YEAR_S,
@@ -19,7 +21,7 @@ from vftsim.study.designs.availability import (
     shares_of_pair,
 )
 from vftsim.study.designs.failover import Crashes, crashes_of_each
-from vftsim.study.designs.simulated_years import simulated_years
+from vftsim.study.designs.simulated_years import Machine, simulated_years
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 
@@ -164,6 +166,20 @@ def test_answers_wait_until_the_backup_is_missed(timeout_s):
 def test_what_nobody_asks_for_meanwhile_does_not_wait():
     """A request in 100 s has no answer that could wait, and its silence is no outage."""
     assert of_backup("lockstep", {"rate": "0.01 /s"}) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("kind", "least_s", "most_s"), [("event_sync", 0.9, 1.01), ("checkpoint", 0.0, 0.0)])
+def test_work_that_nobody_sees_stands_still_until_the_backup_is_missed(kind, least_s, most_s):
+    """A job that asks a disk each 5 ms waits from there to 1 s after the last of the heartbeats each 100 ms."""
+    job = {"kind": "batch", "demand": "1 ms", "disk_operations": 1, "disk_wait": "4 ms"}
+    guest = {"applications": {"job": job}, "protection": {"kind": kind}}
+    model = Model("job", ModelSpec.model_validate({"domains": {"vm": guest}}))
+    (study,) = crashes_of_each([model], Crashes(3, after_ns=3 * _S, of_backup=True), Execution(1, 1))
+    found = [each.of_backup.outage_s for each in study.failovers]
+    assert all(least_s <= outage_s <= most_s for outage_s in found)
+    machine = Machine(model, "vm", 1, 77.0)
+    episode = machine.episode([(_S // 3, BackupCrash(at=Instant("run", 0)))], 4 * _S, 0)
+    assert least_s <= episode.gap_s <= most_s
 
 
 @pytest.mark.parametrize("kind", ["lockstep", pytest.param("checkpoint", marks=pytest.mark.slow)])

@@ -66,6 +66,13 @@ def write(sim: Sim, guard: Guard, time_ns: int, event: int) -> int:
     return moments.new(sim, time_ns=time_ns, guard=guard.row, event=event)
 
 
+def note_alone(sim: Sim, guard: Guard) -> None:
+    """Note that a primary goes on alone, and since when its guest has stood still if it does."""
+    if guard.stopped:
+        write(sim, guard, guard.stopped_since_ns, STANDS_STILL)
+    note(sim, guard, ALONE)
+
+
 def take_back(sim: Sim, guard: Guard) -> None:
     """Take what is still to come from the timeline: the backup, which would have done it, is dead."""
     while guard.foretold.length > 0:
@@ -126,4 +133,5 @@ ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
 LIVE = word("secondary live")
 LIVE_TOO = word("secondary live too")
 NOW_PROTECTED = word("protected")
+STANDS_STILL = word("guest stands still")
 WHILE_SPLIT = word("outputs_while_split")

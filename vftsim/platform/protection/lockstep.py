@@ -305,7 +305,7 @@ def on_alone(sim: Sim, plan: Plan) -> None:
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if is_still_broken(guard, vlockstep, plan.pair):
-        note(sim, guard, account.ALONE)
+        account.note_alone(sim, guard)
         audit.end(sim, guard.audit)
         # What waited leaves before the guest, which may stand still for its full buffer, runs again.
         count(sim, guard, HELD_FOR_DETECTION, commit.release_all(sim, pairs(sim)[vlockstep.pair]))

@@ -536,7 +536,7 @@ def on_alone(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     stop_following(sim, guard, replication)
     # The state first: outputs that leave below may make the guest send, and that is not held any more.
     replication.state = SPLIT if replication.is_split else UNPROTECTED
-    note(sim, guard, account.ALONE)
+    account.note_alone(sim, guard)
     audit.end(sim, guard.audit)
     if replication.is_fenced:
         replication.alarm = 0

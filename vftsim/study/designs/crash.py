@@ -46,6 +46,7 @@ from vftsim.spec.units import S
 DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
 LIVE = ("secondary live", "booted")
 ALONE = ("primary goes on alone",)
+STANDS_STILL = "guest stands still"
 PARTS = ("before_crash_s", "detection_s", "takeover_s", "announcement_s", "first_packet_s")
 
 
@@ -172,6 +173,16 @@ class _Watched:
         reachable_ns = self.first_ns(REACHABLE)
         return self.first_ns(*LIVE) if reachable_ns is None else reachable_ns
 
+    @property
+    def standstill(self) -> Gap | None:
+        """How long the guest had stood still when its primary went on alone after the fault; ``None``: it ran."""
+        alone_ns = self.first_ns(*ALONE)
+        if alone_ns is None:
+            return None
+        earlier_ns = max((at_ns for at_ns, what in self.timeline if what in ALONE and at_ns < self.since_ns), default=0)
+        stood = [at_ns for at_ns, what in self.timeline if what == STANDS_STILL and earlier_ns <= at_ns <= alone_ns]
+        return Gap(stood[-1], alone_ns) if stood else None
+
 
 def simulate_crash(task: CrashTask) -> Failover:
     """Run one replication with and without the crash, and with one of the backup's host if that is asked."""
@@ -191,6 +202,8 @@ def _silence(task: CrashTask, crashed: _Watched) -> Gap:
     gap, alone_ns = common_gap(list(crashed.gaps.values())), crashed.first_ns(*ALONE)
     if alone_ns is None:
         return Gap(task.crash_ns, task.watched_until_ns)
+    if not is_served(task):
+        return crashed.standstill or Gap(alone_ns, alone_ns)
     return Gap(task.crash_ns, alone_ns) if gap is None or crashed.last_seen_ns < alone_ns else gap
 
 
@@ -200,7 +213,7 @@ def _of_backup(task: CrashTask, crashed: _Watched, undisturbed: _Watched, silenc
     is_pair = any(what == PROTECTED and at_ns < task.crash_ns for at_ns, what in crashed.timeline)
     outage_s = math.inf if alone_ns is None else (silence.end_ns - silence.begin_ns) / S
     return BackupFailure(
-        outage_s=outage_s if is_pair and undisturbed.gaps else 0.0,
+        outage_s=outage_s if is_pair and (undisturbed.gaps or not is_served(task)) else 0.0,
         unprotected_s=_unprotected_s(task, crashed, alone_ns),
         failed=_more_failed(_of_domain(task, crashed.record), _of_domain(task, undisturbed.record)),
     )
@@ -280,6 +293,11 @@ def _watched(
     )
 
 
+def is_served(task: CrashTask | EpisodeTask) -> bool:
+    """Whether anybody outside asks the domain; else what stands still is its own work, and its outage that."""
+    return any(task.domain in domains for domains in task.spec.serving().values())
+
+
 def _flows(run: Run, domain: str) -> dict[str, Any]:
     """Return the packets' flows of the workloads that a domain serves, by name: others go on without it."""
     serving = run.spec.serving()
@@ -327,8 +345,7 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
     record = crashed.record
     declared_ns, live_ns, reachable_ns = crashed.first_ns(DECLARED), crashed.first_ns(*LIVE), crashed.reachable_ns
     gap = common_gap(list(crashed.gaps.values()))
-    if live_ns is not None and not any(task.domain in domains for domains in task.spec.serving().values()):
-        # Nobody outside sees it: what stands still is the guest's own work.
+    if live_ns is not None and not is_served(task):
         gap = Gap(task.crash_ns, live_ns)
     instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
     known = [instant for instant in instants if instant is not None]
@@ -482,6 +499,8 @@ def simulate_episode(task: EpisodeTask) -> Episode:
     is_back = bool(redundant) and redundant[-1][1] == PROTECTED
     if back_ns is not None and watched.last_seen_ns < back_ns:
         gap = Gap(task.from_ns, back_ns)
+    elif not is_served(task):
+        gap = watched.standstill
     return Episode(
         0.0 if gap is None else max(0.0, (gap.end_ns - gap.begin_ns) / S),
         watched.is_dead,
