@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from vftsim.composition.run import run_model
+from vftsim.study.designs.failover import Crashes, crashes_of_each
 from vftsim.study.figures.protection_costs import of_runs
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 MS = 1_000_000
@@ -164,6 +166,23 @@ def test_a_full_channel_is_said(tmp_path: Any, rate: str, is_full: bool) -> None
     spec = load_model(path, [WRITES, f"{P}.channel.rate={rate}", "measure.warm_up=50 ms"]).spec
     text = f"domains.vm.protection: its channel of {rate} is 100 % busy, and what goes over it waits"
     assert [each for each in of_runs(spec, [(0, run_model(spec, 1, 0))]) if "busy" in each] == [text] * is_full
+
+
+@pytest.mark.parametrize(
+    ("kind", "apply_rate", "is_slow"),
+    [("checkpoint", "50 MB", True), ("checkpoint", "70 MB", False), ("coarse_lockstep", "50 MB", False)],
+)
+def test_a_disk_that_does_not_keep_up_is_said(tmp_path: Any, kind: str, apply_rate: str, is_slow: bool) -> None:
+    """Those writes are 60 MB/s; that of COLO's second replica takes them as the first one's does."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    settings = [f"{P}=null", f"{P}={{kind: {kind}, disk: {{apply_rate: {apply_rate}}}}}", "measure.warm_up=50 ms"]
+    model = load_model(path, [WRITES, *settings])
+    said = [each for each in of_runs(model.spec, [(0, run_model(model.spec, 1, 0))]) if "apply_rate" in each]
+    assert len(said) == is_slow
+    assert all("domains.vm.protection: 60 MB/s are written to the backup's disk, which takes 50" in e for e in said)
+    crashes, execution = Crashes(1, span_ns=100 * MS, after_ns=2000 * MS), Execution(1, 1)
+    assert bool(crashes_of_each([model], crashes, execution)[0].slow_disk) == is_slow
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,11 @@ class ReplicationFields(ChannelFields):
     def mirrors_writes(self) -> bool:
         return self.disk.mirrored and self.sends_pages and self.has_backup
 
+    @property
+    def backup_disk_bytes_per_s(self) -> int:
+        """Return the rate at which it applies them."""
+        return self.disk.apply_rate if self.has_backup and self.applies_writes == disk_mirror.BUFFERED else 0
+
     def without_sender(self, has_driver_domain: bool) -> Mapping[str, str]:
         """Those of the sender, where nothing is sent or nobody pays for it."""
         if not self.sends_pages:

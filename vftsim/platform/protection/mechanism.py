@@ -127,6 +127,11 @@ class ProtectionSpec(Spec):
         return None
 
     @property
+    def backup_disk_bytes_per_s(self) -> int:
+        """What a disk of the backup takes of writes that wait for their state; 0 where there is none."""
+        return 0
+
+    @property
     def channel_network(self) -> str | None:
         """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
         return None

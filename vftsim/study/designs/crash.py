@@ -40,6 +40,7 @@ from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.migration import ReprotectionSpec, plan_copy
+from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.when import Instant
 from vftsim.spec.units import S
 
@@ -47,6 +48,8 @@ DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
 LIVE = ("secondary live", "booted")
 ALONE = ("primary goes on alone",)
 STANDS_STILL = "guest stands still"
+BACKUP_DISK = "written_mb_per_s"
+"""Of the figures of a failover: to the backup's disk without a crash."""
 PARTS = ("before_crash_s", "detection_s", "takeover_s", "announcement_s", "first_packet_s")
 
 
@@ -367,10 +370,18 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
         # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
         lost={owner.partition(".")[2]: dropped - of_none_dropped[owner] for owner, dropped in _dropped(seen).items()},
         retransmissions=_repeated(seen) - _repeated(of_none),
-        figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
+        figures={
+            **record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
+            BACKUP_DISK: _written_to_backup(task, undisturbed),
+        },
         timeline=[((time_ns - task.crash_ns) / S, what) for time_ns, what in crashed.timeline],
         is_cut_short=reachable_ns is None and (declared_ns is not None or crashed.is_more_to_come),
     )
+
+
+def _written_to_backup(task: CrashTask, undisturbed: RunRecord) -> float:
+    outcome = undisturbed.whole.outcomes.get(f"domains.{task.domain}.protection")
+    return outcome.backup_disk if isinstance(outcome, Protection) else 0.0
 
 
 def common_gap(gaps: Sequence[Gap]) -> Gap | None:

@@ -29,10 +29,11 @@ from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load, protected_from_start
-from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
+from vftsim.study.designs.crash import BACKUP_DISK, PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, OF_ESTIMATES, DataFrame, estimate_columns, frame, rows
+from vftsim.study.figures.protection_costs import slow_disk
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
 from vftsim.study.runs.model import Model
@@ -143,6 +144,11 @@ class FailoverStudy(Printed):
         return protection_in(self.model, self.struck)
 
     @property
+    def slow_disk(self) -> str:
+        """That the backup's disk takes less than is written to it; else nothing."""
+        return slow_disk(self.protection, max(each.figures.get(BACKUP_DISK, 0.0) for each in self.failovers))
+
+    @property
     def came_back(self) -> Estimate:
         """In which share of the crashes the service came back."""
         return binomial_interval(len(self.recovered), len(self.failovers), CONFIDENCE)
@@ -200,6 +206,8 @@ class FailoverStudy(Printed):
             blocks.append(page.Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
         if any(name.startswith("failed_") and min(values) < 0.0 for name, values in figures.items()):
             blocks.append(page.Note(FEWER_FAILED))
+        if slow := self.slow_disk:
+            blocks.append(page.Note(slow, warns=True))
         if self.bands:
             blocks.append(page.Note(_of_prices(self)))
         if self.outside:

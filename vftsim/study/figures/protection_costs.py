@@ -7,6 +7,7 @@ from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import protection_of
 from vftsim.platform.protection.account import DECLARED, WORDS
+from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.outcome import Protection, named_breach
 from vftsim.spec import format_duration
 from vftsim.spec.suggest import listing
@@ -72,7 +73,8 @@ def of_runs(spec: ModelSpec, records: Sequence[tuple[int, RunRecord]]) -> list[s
     """Return what must be known of the mechanisms in runs of a model, beside what their costs rest on."""
     few = filter(None, (_few_cycles(spec, name) for name in spec.domains))
     full = full_channels(spec, records)
-    return [*few, *full, *broken_promises(spec, records), *needless_takeovers(spec, records)]
+    slow = slow_disks(spec, records)
+    return [*few, *full, *slow, *broken_promises(spec, records), *needless_takeovers(spec, records)]
 
 
 def _few_cycles(spec: ModelSpec, name: str) -> str:
@@ -105,6 +107,30 @@ def full_channels(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> 
         f"{min(100.0, 100.0 * share):.0f} % busy, and what goes over it waits"
         for entry, share in busiest.items()
     ]
+
+
+def slow_disks(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str]:
+    """Return for each guarded domain that its backup's disk takes less than is written to it."""
+    most: dict[str, float] = {}
+    for _, record in records:
+        for name in spec.expanded():
+            outcome = record.whole.outcomes.get(f"domains.{name}.protection")
+            if isinstance(outcome, Protection):
+                entry = spec.entry_of(name)
+                most[entry] = max(most.get(entry, 0.0), outcome.backup_disk)
+    slow = {entry: slow_disk(spec.domains[entry].protection, written) for entry, written in most.items()}
+    return [f"domains.{entry}.protection: {text}" for entry, text in slow.items() if text]
+
+
+def slow_disk(protection: ProtectionSpec, written_mb_per_s: float) -> str:
+    """Return that the backup's disk takes less than is written, which grows what a takeover waits for; else nothing."""
+    rate = protection.backup_disk_bytes_per_s / 1e6
+    if rate <= 0.0 or not written_mb_per_s > rate:
+        return ""
+    return (
+        f"{written_mb_per_s:.3g} MB/s are written to the backup's disk, which takes {rate:.3g} (disk.apply_rate): what "
+        "it is behind grows, and so does, with the time until a crash, the outage by a takeover"
+    )
 
 
 def own_rate_bits_per_s(domain: DomainSpec) -> int:
