@@ -80,9 +80,7 @@ class CoarseLockstepFields(HeartbeatFields):
     issues_all: ClassVar[bool] = True
     backup_executes: ClassVar[bool] = True
     applies_writes: ClassVar[int] = AT_ONCE
-    uncalibrated: ClassVar[str] = (
-        "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time is not charged"
-    )
+    uncalibrated: ClassVar[str] = "divergences, distance of replicas, pages dirtied: assumptions; the proxy is free"
     divergence_rate: Annotated[RatePerSecond, assumed(0.01, 2.0)] = Field(
         0.1, gt=0, le=1e6, description="Differences between the replicas' outputs in a second of running. Assumption."
     )

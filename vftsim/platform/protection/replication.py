@@ -9,7 +9,7 @@ each does so (split brain) unless a lock on shared storage (``fencing``) lets th
 
 A crash rolls the guest back, by two passes: see :mod:`.rollback`.
 
-Left out: what the second of two live copies does; a crash of both hosts; the memory and CPU time of the backup.
+Left out: what the second of two live copies does; a crash of both hosts; other guests of the backup's host.
 """
 
 from vftsim.kernel import BESIDE, EventKind, Fifo, Sim, at, timer
