@@ -139,6 +139,8 @@ def test_models_of_one_name_are_told_apart_by_their_settings():
     found = vftsim.compare([slow, fast, slow], 1, figures=["calls.rate"])
     names = [f"sip-farm-r1+{rate}=10 /s", f"sip-farm-r1+{rate}=90 /s", f"sip-farm-r1+{rate}=10 /s (2)"]
     assert list(found.to_pandas()["model"]) == names
+    (table,) = (block for block in found.blocks() if isinstance(block, Table))
+    assert list(table.columns[1:4]) == ["rate=10 /s", "rate=90 /s", "rate=10 /s (2)"], "no letters"
     assert set(found.to_xarray()["model"].to_numpy()) == {each["label"] for each in found.manifest["models"]}
     assert labels_apart(["a", "b", "a"], [[], ["x=1"], ["x=1"]]) == ["a", "b", "a+x=1"]
 

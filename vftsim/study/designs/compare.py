@@ -32,7 +32,7 @@ from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.names import Address, check_names
 from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_value
-from vftsim.study.runs.model import Model, labels_apart, measured_ns
+from vftsim.study.runs.model import Model, labels_apart, measured_ns, variant_of
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
 
@@ -237,7 +237,7 @@ def _ends(ramp: RampCapacity) -> tuple[page.Cell, page.Cell]:
 def _figures(comparison: Comparison) -> list[page.Block]:
     """Return an answer where one figure was asked for, the table, and notes."""
     labels = [model.label for model in comparison.models]
-    names = [label if len(label) <= _LONGEST_LABEL else chr(ord("A") + n) for n, label in enumerate(labels)]
+    names = _names(labels)
     others = range(1, len(names))
     heads = ["", *names, *(f"{names[n]} less {names[0]}" if len(names) > 2 else "difference" for n in others)]
     table: list[list[page.Cell]] = []
@@ -254,6 +254,16 @@ def _figures(comparison: Comparison) -> list[page.Block]:
     if not table:
         return [*notes]
     return [*_answer(comparison, names), *_differences(comparison, names), page.Table(heads, table), *notes]
+
+
+def _names(labels: Sequence[str]) -> list[str]:
+    """Return labels, of a variant that is too long for a column its changes, and of others a letter."""
+    names = list[str]()
+    for number, label in enumerate(labels):
+        changes = "+".join(change[change.partition("=")[0].rfind(".") + 1 :] for change in variant_of(label)[1])
+        shorter = (label, changes, chr(ord("A") + number))
+        names.append(next(each for each in shorter if 0 < len(each) <= _LONGEST_LABEL and each not in names))
+    return names
 
 
 def _differences(comparison: Comparison, names: list[str]) -> list[page.Block]:
