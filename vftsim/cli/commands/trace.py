@@ -42,7 +42,7 @@ def trace(
     Parameters
     ----------
     output : --output, -o FILE
-        Trace to write (JSON), for ui.perfetto.dev.
+        Trace to write (.json), for ui.perfetto.dev.
     gantt : --gantt FILE
         Figure to write (.png): who ran on which pCPU.
     pcap : --pcap FILE
@@ -72,7 +72,7 @@ def trace(
         raise UsageError("--match and --cycles are about the recording of --beside FILE")
     if len(set(outputs)) < len(outputs):
         raise UsageError(f"'{outputs[-1]}' cannot be two things at once; name two files")
-    for path, suffix in ((output, ""), (gantt, ".png"), (pcap, ".pcap")):
+    for path, suffix in ((output, ".json"), (gantt, ".png"), (pcap, ".pcap")):
         if path is not None:
             check_target(path, force, suffix)
     real = None if beside is None else _recording(beside, cycles)
