@@ -101,6 +101,14 @@ def test_tshark_finds_the_loss(media, tmp_path):
     assert gaps > 0.95 * media_outcome.dropped
 
 
+@needs_tshark
+def test_a_frame_of_g711_is_as_long_as_a_card_hands_it_over(media, tmp_path):
+    """160 bytes of speech, 12 of RTP, 8, 20 and 14 of headers; 24 more are on the wire and in no capture."""
+    write_pcap(media[1], Point.client, tmp_path / "media.pcap")
+    lengths = fields(tmp_path / "media.pcap", "rtp", "frame.len", "ip.len", "udp.length")
+    assert set(map(tuple, lengths)) == {("214", "200", "180")}
+
+
 def rtp_streams(path):
     """Packets, losses and mean jitter of what came back, by tshark."""
     for line in tshark(path, "-q", "-z", "rtp,streams").splitlines():

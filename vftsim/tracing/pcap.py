@@ -18,7 +18,7 @@ from pathlib import Path
 from vftsim.platform.io.marks import ARRIVED, AT_HOST, DELIVERED, ENTERED, PUT_OUT, RETURNED, SENT
 from vftsim.tracing.packets import CLIENT, PacketTrace
 from vftsim.tracing.trace import Trace
-from vftsim.workloads.wire import Address, Wire
+from vftsim.workloads.wire import ETHERNET_AND_IP_BYTES, Address, Wire
 
 _MAGIC_NS, _SNAPLEN, _ETHERNET = 0xA1B23C4D, 1 << 18, 1
 
@@ -46,8 +46,7 @@ def captured(trace: Trace, point: Point) -> list[tuple[int, bytes, int]]:
             continue
         for time_ns, is_in in _passes(packet, point):
             if trace.start_ns <= time_ns < trace.end_ns:
-                frame = _frame(trace, packet, is_in)
-                frames.append((time_ns, number, frame, max(packet.size_bytes, len(frame))))
+                frames.append((time_ns, number, *_frame(trace, packet, is_in)))
     frames.sort(key=lambda each: each[:2])
     return [(time_ns, frame, length) for time_ns, _, frame, length in frames]
 
@@ -64,8 +63,8 @@ def _passes(packet: PacketTrace, point: Point) -> Iterator[tuple[int, bool]]:
         yield time_ns + at_client * back_ns, False
 
 
-def _frame(trace: Trace, packet: PacketTrace, is_in: bool) -> bytes:
-    """Return Ethernet, IP and what it carries."""
+def _frame(trace: Trace, packet: PacketTrace, is_in: bool) -> tuple[bytes, int]:
+    """Return Ethernet, IP and what it carries, as far as it is kept, and the length of all of it."""
     wire = trace.wires.get(packet.flow, Wire())
     flow = list(trace.wires).index(packet.flow) % 255 if packet.flow in trace.wires else 254
     number = trace.domains.index(packet.domain) if packet.domain in trace.domains else len(trace.domains)
@@ -73,7 +72,8 @@ def _frame(trace: Trace, packet: PacketTrace, is_in: bool) -> bytes:
     client = wire.client(packet, flow, is_to_guest=is_in)
     source, target = (client, server) if is_in else (server, client)
     protocol, carried, length = wire.in_ip(packet, source, target)
-    return _ip((source, target), protocol, carried, length)
+    frame = _ip((source, target), protocol, carried, length)
+    return frame, max(ETHERNET_AND_IP_BYTES + length, len(frame))
 
 
 def _ip(ends: tuple[Address, Address], protocol: int, carried: bytes, length: int) -> bytes:

@@ -4,6 +4,8 @@ import struct
 from dataclasses import dataclass
 from typing import Protocol
 
+from vftsim.platform.protection.guard import FRAMING_BYTES
+
 ETHERNET_AND_IP_BYTES = 14 + 20
 UDP_BYTES = 8
 _UDP = 17
@@ -37,6 +39,8 @@ class Wire:
     """Packets of a workload: UDP with contents that nobody models."""
 
     port = 9
+    framing_bytes = FRAMING_BYTES
+    """Of the size of a packet, what no capture holds either."""
 
     def name(self, message: int) -> str:
         """Return what a packet is; empty where there is one sort only."""
@@ -61,6 +65,6 @@ class Wire:
     def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
         """Return what an IP packet carries: the protocol's number, the bytes that are kept, and how many there are."""
         contents = self.contents(packet, source)
-        length = max(packet.size_bytes - ETHERNET_AND_IP_BYTES, UDP_BYTES + len(contents))
+        length = max(packet.size_bytes - self.framing_bytes - ETHERNET_AND_IP_BYTES, UDP_BYTES + len(contents))
         head = struct.pack("!HHHH", source.port, target.port, min(length, _MOST_IN_IP), 0)
         return _UDP, head + contents, length

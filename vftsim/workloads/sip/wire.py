@@ -29,6 +29,7 @@ class SipWire(Wire):
     """
 
     port = 5060
+    framing_bytes = 0
 
     def __init__(self, *, is_challenging: bool) -> None:
         self._second = _SECOND | {Message.OK_REGISTER} if is_challenging else _SECOND
