@@ -101,7 +101,7 @@ class DiskLab:
         values = {"service": 4 * MS, "interrupt": 0, **disk_values}
         is_array = "disks" in values
         spec: Any = ArrayDiskSpec(**values) if is_array else LocalDiskSpec(**{"rate": 8 * 10**13, **values})
-        self.disk = add_disk(self.engine, self.domain, spec)
+        self.disk = add_disk(self.engine, self.domain, spec, self.feeder, Streams(5, 0))
         self.own = self.engine.rows(local_disks)[self.disk]
         self.spec = spec
         cpu.start(self.engine, self.host, Native())
@@ -418,13 +418,14 @@ def test_what_a_boot_forgets_is_at_the_disk_no_longer():
 
 @pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_figures_of_an_array_by_hand(engine):
-    """Two disks, every second request a hit of 0.5 ms: of six at once three take a disk, 4 ms; the third waits 4 ms."""
-    lab = DiskLab(engine, disks=2, hits=50.0, hit_time=500 * US).asking(*((0, READ) for _ in range(6))).run(20 * MS)
+    """Two disks, hits of 0.5 ms: of eight at once three take a disk, 4 ms; the third waits 4 ms."""
+    lab = DiskLab(engine, disks=2, hits=42.5, hit_time=500 * US).asking(*((0, READ) for _ in range(8))).run(20 * MS)
     use = lab.use(seconds=0.02)
-    assert (use.served, use.hits, use.busy_ns) == (6, 3, 12 * MS)
-    assert use.present_ns == use.response_ns == (3 * 0.5 + 4 + 4 + 8) * MS
+    assert int((Streams(5, 0).uniforms("array.hit", 1, count=8) < 0.425).sum()) == 5
+    assert (use.served, use.hits, use.busy_ns) == (8, 5, 12 * MS)
+    assert use.present_ns == use.response_ns == (5 * 0.5 + 4 + 4 + 8) * MS
     assert use.use == pytest.approx(100 * 12 / (2 * 20))
-    assert use.cache_hits == pytest.approx(50.0)
+    assert use.cache_hits == pytest.approx(62.5)
 
 
 @pytest.mark.parametrize("memory", [{}, {"per_request": 3}], ids=["by programs", "by packet"])

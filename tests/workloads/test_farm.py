@@ -193,7 +193,7 @@ def test_threads_and_disks_bound_what_they_hold(make):
     two, _ = measured(make(*changes[1:]))
     assert two.whole.outcomes[CLUSTER].message_rate == pytest.approx(2 / 1e-3, rel=0.01)
     hits, _ = measured(make("domains.back.disks.data.hits=50 %", "domains.back.disks.data.hit_time=0 us", *changes[1:]))
-    assert hits.whole.outcomes[CLUSTER].message_rate == pytest.approx(3800, rel=0.02)
+    assert hits.whole.outcomes[CLUSTER].message_rate == pytest.approx(3800, rel=0.04), "300 that miss, by chance"
 
 
 def test_a_guest_that_stands_still_has_its_invites_repeated_and_absorbs_them(make):

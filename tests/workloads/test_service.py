@@ -141,6 +141,22 @@ def test_an_open_three_tier_application_is_three_queues_in_a_row():
     assert of["db"].response.mean / 1e9 == pytest.approx(residence[2], rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("reads", "hits", "on_disk"),
+    [(0.1, "0 %", 1.0), (0.5, "0 %", 1.0), (1.0, "90 %", 0.1)],
+    ids=["one in ten reads", "every second", "nine in ten in the cache"],
+)
+def test_what_needs_a_disk_comes_to_it_by_chance(reads, hits, on_disk):
+    """Of a Poisson process a part by chance is one again: M/D/1 at 60 % (Pollaczek and Khinchine), 8.75 ms of 5."""
+    array = {"kind": "array", "disks": 1, "service": "5 ms", "hits": hits, "hit_time": "0 s", "interrupt": "0 s"}
+    tier = {"demand": "0 s", "reads": reads}
+    users = {"kind": "open_requests", "to": "db", "rate": f"{120 / (reads * on_disk)} /s", "timeout": "10 s"}
+    spec = model({"db": tier}, users, 200, db={"disks": {"data": array}})
+    disk = run_model(spec, 1, 0, engine="compiled").whole.outcomes["domains.db.disks.data"]
+    assert disk.use == pytest.approx(60, rel=0.03)
+    assert disk.response_time / on_disk == pytest.approx(5 + 0.6 * 5 / (2 * 0.4), rel=0.05)
+
+
 ALONE = {**CLOSED, "clients": 1, "turn_around": "1 ms", "turn_around_cv": 0.0, "spread": "0 s", "request_size": "200 B"}
 
 

@@ -163,7 +163,9 @@ class BuiltModel:
         self.engine.rows(domains)[row].cpu_inflation = spec.cpu_inflation
         self.domains[name] = row
         host.domains.append(name)
-        own_disks = {key: add_disk(self.engine, row, disk) for key, disk in spec.disks.items()}
+        own_disks = {
+            key: add_disk(self.engine, row, disk, self.feeder, self.streams) for key, disk in spec.disks.items()
+        }
         self.disks[name] = tuple(own_disks.values())
         for key, application in spec.applications.items():
             context = InstallContext(

@@ -34,6 +34,11 @@ AT_ONCE = 256
 """Draws that a feed of an entity holds."""
 
 
+def is_chosen(sim: Sim, chance: int, choices: int) -> bool:
+    """Draw whether something is done that is with a ``chance``, in :data:`LEVELS`; without a feed, always or never."""
+    return (0 if choices == 0 else draw(sim, choices)) < chance
+
+
 def unread_without(spec: Spec, read_with: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """Return the keys that count only with another one, by which they are listed, where that one is 0 or false."""
     return {

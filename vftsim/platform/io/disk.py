@@ -13,12 +13,14 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, Kind, Record, Row, Sim, Sort, Table, entry
+from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, applications
 from vftsim.platform.protection.guard import Guard, guards, must_wait, note_read, note_transfer, note_write
+from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
@@ -276,6 +278,9 @@ class DiskSpec(Spec):
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the records of a disk."""
 
+    def draw(self, engine: Engine, row: int, feeder: Feeder, streams: Streams) -> None:
+        """Add the feeds of what is drawn for a disk; nothing is by default."""
+
     def measured(self, engine: Engine, row: int) -> DiskUse:
         """Return what it has done from the start of the run on."""
         return DiskUse(**use_of(engine, row), disks=1)
@@ -290,10 +295,11 @@ def disk_kinds() -> PartRegistry[DiskSpec]:
     return DISKS
 
 
-def add_disk(engine: Engine, domain: int, spec: DiskSpec) -> int:
+def add_disk(engine: Engine, domain: int, spec: DiskSpec, feeder: Feeder, streams: Streams) -> int:
     """Give a domain a disk; return its row."""
     row, _ = engine.add(disks, model=engine.number(spec.part), domain=domain, interrupt_ns=spec.interrupt)
     spec.install(engine, row)
+    spec.draw(engine, row, feeder, streams)
     return row
 
 

@@ -207,8 +207,12 @@ class ServiceSpec(ApplicationSpec):
     backlog: int = Field(
         1024, ge=1, le=1_000_000, description="Requests that wait for a thread; others are dropped. Assumption."
     )
-    reads: float = Field(0.0, ge=0.0, le=1000.0, description="Mean number of disk reads of a request.")
-    writes: float = Field(0.0, ge=0.0, le=1000.0, description="Mean number of disk writes of a request, after them.")
+    reads: float = Field(
+        0.0, ge=0.0, le=1000.0, description="Mean number of disk reads of a request; a part of one by chance."
+    )
+    writes: float = Field(
+        0.0, ge=0.0, le=1000.0, description="Mean number of disk writes of a request, after them, likewise."
+    )
     transfer_size: ByteCount = Field(8192, description="Of a read or a write. Default: a page of PostgreSQL.")
     disk: str | None = Field(None, description="Disk of its domain; the first if not given.")
     calls: Items[CallSpec] = Field(
@@ -274,9 +278,18 @@ class ServiceSpec(ApplicationSpec):
 
     def install(self, context: InstallContext) -> ServiceProgram:
         """Add it to a domain."""
+        reads, writes = int(self.reads), int(self.writes)
+        read_chance, read_choices = self._by_chance(context, "service.reads", self.reads - reads)
+        write_chance, write_choices = self._by_chance(context, "service.writes", self.writes - writes)
         record = context.add_program(
             services,
             self,
+            reads=reads,
+            read_chance=read_chance,
+            read_choices=read_choices,
+            writes=writes,
+            write_chance=write_chance,
+            write_choices=write_choices,
             demand_ns=context.inflated(self.demand),
             demands=context.gamma_feed(
                 "service.demand",
@@ -294,3 +307,7 @@ class ServiceSpec(ApplicationSpec):
         if self.calls:
             record.flow = context.add_flow(service_call, int(record.row), transport=MESSAGE)
         return ServiceProgram(context, self, record)
+
+    def _by_chance(self, context: InstallContext, name: str, share: float) -> tuple[int, int]:
+        """Have a share of the requests make another transfer."""
+        return context.choice_feed(name, context.serial(self), 100.0 * share, at_once=self.threads)

@@ -8,7 +8,7 @@ from vftsim.kernel import Sim
 from vftsim.kernel.inputs import draw
 from vftsim.platform.io.loopback import send_across
 from vftsim.platform.io.packet import Flow, delivered, packets, ports
-from vftsim.workloads.common import new_packet, outputs_of, routes, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import is_chosen, new_packet, outputs_of, routes, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.records import (
     Call,
     Plan,
@@ -46,8 +46,7 @@ def begin_plan(sim: Sim, visit: Visit) -> None:
     plan = plans(sim)[visit.next_plan]
     visit.plan = plan.row
     visit.next_plan = plan.next_plan
-    level = 0 if plan.choices == 0 else draw(sim, plan.choices)
-    if level < plan.chance:
+    if is_chosen(sim, plan.chance, plan.choices):
         visit.left = plan.count
 
 

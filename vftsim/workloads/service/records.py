@@ -15,7 +15,8 @@ class Service(ProgramRow):
     ``active`` threads have a request: ``in_hand``, or they are ``blocked`` in the send call with the answer, which is
     lost with the ring when the machine is booted again.  Requests that ``came`` are ``answered``, ``refused`` by a full
     socket, ``lost`` with the machine's memory, waiting or with a thread.
-    ``reads_due`` and ``writes_due`` are what is left of fractions.  Of what came after ``warmup_ns`` are ``requests``
+    A request makes ``reads`` reads, and another one by chance, as a plan is done; writes likewise.  Of what came after
+    ``warmup_ns`` are ``requests``
     (answered well), ``failed``, ``transfers``, and the rows of delays ``response`` and ``wait``; ``busy_ns`` is the
     time of threads that had a request, of those that have left.
     """
@@ -32,10 +33,12 @@ class Service(ProgramRow):
     waiting: Fifo
     in_hand: Fifo
     idle: Fifo
-    reads: float
-    reads_due: float
-    writes: float
-    writes_due: float
+    reads: int
+    read_chance: int
+    read_choices: int
+    writes: int
+    write_chance: int
+    write_choices: int
     transfer_size_bytes: int
     first_plan: int
     came: int

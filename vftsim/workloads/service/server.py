@@ -23,7 +23,7 @@ from vftsim.platform.io.packet import (
     receive,
     refused,
 )
-from vftsim.workloads.common import drop_all, duration_ns, outputs_of, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import drop_all, duration_ns, is_chosen, outputs_of, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.calls import (
     asker_of,
     close_all,
@@ -80,12 +80,8 @@ def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     visit.has_failed = False
     visit.left = 0
     visit.next_plan = service.first_plan
-    service.reads_due += service.reads
-    visit.reads_left = int(service.reads_due)
-    service.reads_due -= visit.reads_left
-    service.writes_due += service.writes
-    visit.writes_left = int(service.writes_due)
-    service.writes_due -= visit.writes_left
+    visit.reads_left = service.reads + int(is_chosen(sim, service.read_chance, service.read_choices))
+    visit.writes_left = service.writes + int(is_chosen(sim, service.write_chance, service.write_choices))
     packet_list.push(sim, service.in_hand, packet)
     port = ports(sim)[packets(sim)[packet].port]
     plain_ns = duration_ns(sim, service.demands, service.demand_ns)

@@ -3,17 +3,19 @@
 A request takes ``service`` on a disk, whatever its size; one that the cache has takes ``hit_time`` and no disk.  Writes
 are like reads: the array acknowledges them when they are on a disk, or at once into its cache.
 
-Simplifications: whichever disk is free serves (a request for a busy disk would wait for that one, which matters near
-the array's limit only); of a share of hits every so manieth request is one, none is drawn.  A crash of the domain loses
-what waits for it; what is in the cache is safe (battery).  Left out: channels, the controller's own limit.
+Which requests the cache has is drawn, each by itself.  Simplification: whichever disk is free serves (a request for a
+busy disk would wait for that one, which matters near the array's limit only).  A crash of the domain loses what waits
+for it; what is in the cache is safe (battery).  Left out: channels, the controller's own limit.
 """
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event
+from vftsim.kernel.inputs import Feeder, draw
 from vftsim.outcome import declare
 from vftsim.platform.io.disk import (
     DISKS,
@@ -33,12 +35,16 @@ from vftsim.platform.io.disk import (
     use_of,
 )
 from vftsim.platform.rows import fill_row
+from vftsim.sampling import Draws, Streams
 from vftsim.spec.units import DurationNs, Percent
 
 array = disk.kind("array")
 
 ENTITY = 1 << 21
 """Orders arrays behind network interfaces and single disks among devices at one instant."""
+
+_AT_ONCE = 2048
+"""Requests that may come at one instant, as of the threads of a service that was stopped."""
 
 
 class ArrayUse(DiskUse):
@@ -69,19 +75,25 @@ class ArrayDiskSpec(DiskSpec):
         return flushes if is_logged else flushes | dict.fromkeys(("size", "transfer_size"), whatever)
 
     def install(self, engine: Engine, row: int) -> None:
-        fill_row(engine, disk_arrays, row, self, hits=self.hits / 100.0, hit_ns=self.hit_time)
+        fill_row(engine, disk_arrays, row, self, hits=0, has_all=self.hits == 100.0, hit_ns=self.hit_time)
+
+    def draw(self, engine: Engine, row: int, feeder: Feeder, streams: Streams) -> None:
+        """Draw which requests are hits."""
+        if 0.0 < self.hits < 100.0:
+            are_hits = Draws(streams, "array.hit", row, lambda u: (u < self.hits / 100.0).astype(np.int64))
+            engine.rows(disk_arrays)[row].hits = feeder.add(are_hits, at_once=_AT_ONCE)
 
     def measured(self, engine: Engine, row: int) -> DiskUse:
         return ArrayUse(**use_of(engine, row), disks=self.disks, hits=int(engine.rows(disk_arrays)[row].hit))
 
 
 class DiskArray(Record):
-    """The queue of an array and what it has done; ``hits_due`` is what is left of a fraction of a hit."""
+    """The queue of an array and what it has done; ``hits`` is the feed of hits, 0: the cache ``has_all`` or nothing."""
 
     disks: int
     service_ns: int
-    hits: float
-    hits_due: float
+    hits: int
+    has_all: bool
     hit_ns: int
     queue: Fifo
     hit: int
@@ -141,17 +153,18 @@ def enqueue(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_re
     request.asked_ns = sim.now_ns
     request.is_read = is_read
     request.replica_ns = replica_reads(sim, disk, size_bytes) if is_read else 0
-    request.is_hit = False
+    request.is_hit = not disk.is_away and is_in_cache(sim, disk_array)
     count_requests(sim, disk, 1, 0)
-    if not disk.is_away:
-        disk_array.hits_due += disk_array.hits
-        request.is_hit = disk_array.hits_due >= 1.0
     if request.is_hit:
-        disk_array.hits_due -= 1.0
         at(sim, sim.now_ns + disk_array.hit_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, row)
     else:
         array_list.push(sim, disk_array.queue, row)
         serve_next(sim, disk, disk_array)
+
+
+def is_in_cache(sim: Sim, disk_array: DiskArray) -> bool:
+    """Tell whether the cache has what is asked for now."""
+    return disk_array.has_all if disk_array.hits == 0 else draw(sim, disk_array.hits) == 1
 
 
 @array.implements(reached)
