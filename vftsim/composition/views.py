@@ -131,6 +131,13 @@ def others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:
     return [name for name in guests_of(spec, spec.host_of(spec.expanded()[domains[0]])) if name not in domains]
 
 
+def work_of(spec: ModelSpec, domains: Sequence[str]) -> tuple[str, ...]:
+    """Return the owners of figures that say what domains get done: workloads that they serve, and their programs."""
+    served = [f"workloads.{name}" for name, serving in spec.serving().items() if not set(domains).isdisjoint(serving)]
+    specs = spec.expanded()
+    return (*served, *(f"domains.{name}.applications.{key}" for name in domains for key in specs[name].applications))
+
+
 def streams_of(spec: ModelSpec) -> Any | None:
     return spec.workloads.get(loaded_by(spec, STREAMS) or "")
 

@@ -1,9 +1,7 @@
 """What of a model can be turned on a page: every key with a number, a quantity, a choice or a kind of part."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -12,8 +10,8 @@ from vftsim.platform.protection.prices import Price
 from vftsim.spec import RATE
 from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Shape
-from vftsim.spec.yaml_source import parse_yaml
 from vftsim.stats.estimate import plain
+from vftsim.study.designs.points import as_text
 from vftsim.study.figures.validity import COVERED, is_load
 
 _APART = ("format", "name", "description", "measured", "calibrated")
@@ -83,7 +81,7 @@ def _leaves(shape: Shape | None, data: Any, path: str = "") -> Iterator[tuple[st
 def _knob(key: str, shape: Shape, value: Any, kinds: tuple[str, ...], mark: str) -> Knob | None:
     """Return the knob that a key is; None for names, lists of parts and parts that are not there."""
     help_ = " ".join((shape.field.description or "").split()) if shape.field else ""
-    written = _in_yaml(value)
+    written = as_text(value)
     choices = kinds or _choices(shape.annotation)
     if choices:
         return Knob(key, written, help_ or "Which part it is.", "", choices, mark) if len(choices) > 1 else None
@@ -105,18 +103,7 @@ def _knob(key: str, shape: Shape, value: Any, kinds: tuple[str, ...], mark: str)
 def _choices(annotation: Any) -> tuple[str, ...]:
     if annotation is bool:
         return _YES_NO
-    return tuple(map(_in_yaml, get_args(annotation))) if get_origin(annotation) is Literal else ()
-
-
-def _in_yaml(value: Any) -> str:
-    """Return a value as ``--set`` has it."""
-    return _text_in_yaml(value) if isinstance(value, str) else json.dumps(value)
-
-
-@lru_cache(4096)
-def _text_in_yaml(text: str) -> str:
-    """Return text, in quotes where it would be read as something else."""
-    return text if parse_yaml(text, "").plain() == text else json.dumps(text)
+    return tuple(map(as_text, get_args(annotation))) if get_origin(annotation) is Literal else ()
 
 
 def _is_numbers(annotation: Any) -> bool:

@@ -31,7 +31,7 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
-from vftsim.composition.views import ending_with, protection_of, with_domain
+from vftsim.composition.views import ending_with, protection_of, with_domain, work_of
 from vftsim.files import Endless, Number
 from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
@@ -409,10 +409,7 @@ def _unprotected_s(task: CrashTask, crashed: _Watched, live_ns: int | None) -> f
 
 def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
     """Return a record with no more than the workloads that the domain serves, and its own programs."""
-    spec = task.spec
-    owners = {f"workloads.{name}" for name, domains in spec.serving().items() if task.domain in domains}
-    applications = spec.domains[spec.entry_of(task.domain)].applications
-    owners |= {f"domains.{task.domain}.applications.{key}" for key in applications}
+    owners = work_of(task.spec, [task.domain])
     kept = [{owner: each for owner, each in phase.outcomes.items() if owner in owners} for phase in record.phases]
     phases = (replace(phase, outcomes=each) for phase, each in zip(record.phases, kept, strict=True))
     return replace(record, phases=tuple(phases))

@@ -23,8 +23,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import others_on_host
+from vftsim.composition.views import others_on_host, work_of
 from vftsim.outcome.declare import Rate
 from vftsim.stats import Estimate, mean_interval, stratified_interval
 from vftsim.study.designs.availability import interval_of_year
@@ -274,7 +273,7 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
         return figures
     # An entry of the model may stand for several domains, each with its backup.
     copies = model.spec.copies(model.spec.entry_of(domain))
-    figures[WORK] = _work(summary, unprotected, word, _workers(model.spec, copies))
+    figures[WORK] = _work(summary, unprotected, word, work_of(model.spec, copies))
     beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
     others = [_at(f"domains.{each}", word, "cpu") for each in others_on_host(model.spec, copies)]
     mine, its = (_less(each, busy, others) for each in (summary, unprotected))
@@ -284,13 +283,6 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
             of_guards = math.fsum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside)
             figures[PRICE][n] = round(mine[n] - done / 100.0 * its[n] + of_guards, 4)
     return figures
-
-
-def _workers(spec: ModelSpec, domains: Sequence[str]) -> tuple[str, ...]:
-    """Return the owners of figures that say what domains get done: workloads that they serve, and their programs."""
-    served = [f"workloads.{name}" for name, serving in spec.serving().items() if not set(domains).isdisjoint(serving)]
-    specs = spec.expanded()
-    return (*served, *(f"domains.{name}.applications.{key}" for name in domains for key in specs[name].applications))
 
 
 def _less(summary: Summary, total: str, parts: Sequence[str]) -> dict[int, float]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -345,13 +345,16 @@ def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
 
 def as_text(value: Any) -> str:
     """Return a value as it stands behind ``--set KEY=``."""
-    if isinstance(value, str):
-        try:
-            is_plain = parse_yaml(value, "").plain() == value
-        except ModelFileError:
-            is_plain = False
-        return value if is_plain else json.dumps(value)
-    return json.dumps(value)
+    return value if isinstance(value, str) and _is_plain(value) else json.dumps(value)
+
+
+@lru_cache(4096)
+def _is_plain(text: str) -> bool:
+    """Whether YAML reads a text as itself, without quotes."""
+    try:
+        return bool(parse_yaml(text, "").plain() == text)
+    except ModelFileError:
+        return False
 
 
 def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
