@@ -223,7 +223,7 @@ def multiply(sim, a: int, b: int) -> None:
 
 
 @entry
-def store_a_float(sim, a: int, b: int) -> None:
+def store_a_float(sim, a: int) -> None:
     numbers(sim)[0].value = a / 2
 
 
@@ -249,7 +249,7 @@ def test_a_table_that_no_function_names_is_named():
 
 
 @entry
-def look_beyond(sim, a: int, b: int) -> int:
+def look_beyond(sim, a: int) -> int:
     return numbers(sim)[a].value
 
 

@@ -43,7 +43,7 @@ def work_fast(sim: Sim, machine: Machine, amount: int) -> int:
 
 
 @entry
-def work_all(sim: Sim, amount: int, _: int) -> int:
+def work_all(sim: Sim, amount: int) -> int:
     total = 0
     for row in range(1, 4):
         total += work(sim, machines(sim)[row], amount)
@@ -74,7 +74,7 @@ def pong(sim: Sim, left: int) -> int:
 
 
 @entry
-def play(sim: Sim, a: int, _: int) -> int:
+def play(sim: Sim, a: int) -> int:
     return ping(sim, a)
 
 
@@ -92,7 +92,7 @@ def bounce(sim: Sim, place: int) -> None:
 
 
 @entry
-def bounce_first(sim: Sim, place: int, _: int) -> None:
+def bounce_first(sim: Sim, place: int) -> None:
     machines(sim)[place].done = bounce
     bounced.call(sim, machines(sim)[place].done, place)
 
@@ -103,7 +103,7 @@ def test_a_circle_through_callbacks_is_refused_too():
 
 
 @entry
-def calls_python(sim: Sim, a: int, _: int) -> int:
+def calls_python(sim: Sim, a: int) -> int:
     return len(sorted([a]))
 
 
@@ -112,12 +112,12 @@ def without_types(a):
 
 
 @entry
-def calls_untyped(sim: Sim, a: int, _: int) -> int:
+def calls_untyped(sim: Sim, a: int) -> int:
     return without_types(a)
 
 
 @entry
-def uses_text(sim: Sim, a: int, _: int) -> int:
+def uses_text(sim: Sim) -> int:
     return len(__name__)
 
 
@@ -162,7 +162,7 @@ def more(sim: Sim, amount: int) -> int:
 
 
 @entry
-def grow(sim: Sim, amount: int, _: int) -> int:
+def grow(sim: Sim, amount: int) -> int:
     return more(sim, amount)
 
 
@@ -188,7 +188,7 @@ def bent(sim: Sim, place: int) -> None:
 
 
 @entry
-def bend_first(sim: Sim, place: int, _: int) -> int:
+def bend_first(sim: Sim, place: int) -> int:
     machines(sim)[place].done = bent
     bounced.call(sim, machines(sim)[place].done, place)
     return machines(sim)[place].speed
@@ -254,7 +254,7 @@ def put_in(sim: Sim, basket: Basket, weight: int) -> None:
 
 
 @entry
-def empty(sim: Sim, basket: Basket, _: int, label: Label = BESIDE) -> int:
+def empty(sim: Sim, basket: Basket, label: Label = BESIDE) -> int:
     look(sim, basket)
     mark_tenfold(sim, label)
     for row in item_list.rows(sim, basket.items):
@@ -276,6 +276,43 @@ def test_rows_are_handed_over_taken_with_values_and_walked(engine_name):
     assert (int(record.total), int(engine.rows(labels)[basket].looks)) == (39, 110)
 
 
+def throw_away(sim: Sim, basket: Basket) -> int:
+    basket.total = 0
+    return 7
+
+
+class Lamp(Record):
+    bulb: int
+
+
+lamps = Table("lamps", Lamp, 4)
+lighting = Sort("bulb", by="bulb")
+led = lighting.kind("led")
+
+
+@lighting.slot
+def shine(sim: Sim, lamp: Lamp) -> int:
+    return 0
+
+
+@led.implements(shine)
+def shine_white(sim: Sim, lamp: Lamp) -> int:
+    return 9
+
+
+throw = entry(throw_away)
+shine_now = entry(shine)
+
+
+@pytest.mark.parametrize("engine_name", ["simpy", "compiled"])
+def test_an_entry_is_made_of_a_function_or_a_slot_and_gets_the_row(engine_name):
+    engine = make_engine(link([throw, shine_now], {lighting: [led]}), engine_name)
+    basket, record = engine.add(baskets, total=3)
+    lamp, _ = engine.add(lamps, bulb=engine.number(led))
+    assert (engine.call(throw, basket), int(record.total)) == (7, 0)
+    assert engine.call(shine_now, lamp) == 9
+
+
 def skips(sim: Sim, basket: Basket) -> None:
     for row in item_list.rows(sim, basket.items):
         if row == 1:
@@ -288,22 +325,22 @@ def misnames(sim: Sim, basket: Basket) -> None:
 
 
 @entry
-def calls_skips(sim: Sim, basket: Basket, _: int) -> None:
+def calls_skips(sim: Sim, basket: Basket) -> None:
     skips(sim, basket)
 
 
 @entry
-def calls_misnames(sim: Sim, basket: Basket, _: int) -> None:
+def calls_misnames(sim: Sim, basket: Basket) -> None:
     misnames(sim, basket)
 
 
 @entry
-def has_nobody_beside(sim: Sim, item: Item, _: int, label: Label = BESIDE) -> None:
+def has_nobody_beside(sim: Sim, item: Item, label: Label = BESIDE) -> None:
     label.looks = item.weight
 
 
 @entry
-def is_handed_nothing(sim: Sim, nothing: Record, _: int) -> None:
+def is_handed_nothing(sim: Sim, nothing: Record) -> None:
     pass
 
 

@@ -34,7 +34,7 @@ def set_alarm(sim: Sim, bell: Bell, delay_ns: int, clock: Clock = BESIDE) -> Non
 
 
 @entry
-def call_off(sim: Sim, bell: Bell, _: int, clock: Clock = BESIDE) -> None:
+def call_off(sim: Sim, bell: Bell, clock: Clock = BESIDE) -> None:
     clock.alarm = 0
 
 

@@ -76,7 +76,7 @@ def look_for_three(sim: Sim) -> None:
 
 
 @entry
-def served(sim: Sim, place: int, _: int) -> int:
+def served(sim: Sim, place: int) -> int:
     return queues(sim)[place].served
 
 

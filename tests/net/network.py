@@ -53,7 +53,7 @@ def take_back(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def send(sim: Sim, packet: int, _: int) -> None:
+def send(sim: Sim, packet: int) -> None:
     send_from_host(sim, ports(sim)[packets(sim)[packet].port], packet)
 
 
@@ -63,7 +63,7 @@ def arrive(sim: Sim, port: int, packet: int) -> None:
 
 
 @entry
-def disconnect(sim: Sim, port: int, _: int) -> None:
+def disconnect(sim: Sim, port: int) -> None:
     disconnect_port(sim, ports(sim)[port])
 
 
@@ -75,7 +75,7 @@ def reserve_now(sim: Sim, row: int, size_bytes: int) -> int:
 
 
 @work_done
-def job_over(sim: Sim, place: int, argument: int) -> None:
+def job_over(sim: Sim) -> None:
     pass
 
 

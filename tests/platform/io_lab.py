@@ -96,7 +96,7 @@ def send_one(sim: Sim, ring: int, number: int) -> int:
 
 
 @entry
-def deliver_one(sim: Sim, nic: int, number: int) -> None:
+def deliver_one(sim: Sim, nic: int) -> None:
     """A network delivers a packet now."""
     take_in(sim, nics(sim)[nic], new_packet(sim, 1, 0, sim.now_ns))
 

@@ -48,7 +48,7 @@ def start_job(sim: Sim, row: int) -> None:
 
 
 @work_done
-def job_done(sim: Sim, place: int, argument: int) -> None:
+def job_done(sim: Sim, place: int) -> None:
     entry = finished(sim)[finished.new(sim)]
     entry.time_ns = sim.now_ns
     entry.job = place

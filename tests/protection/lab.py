@@ -133,7 +133,7 @@ def served(sim: Sim, place: int, argument: int) -> None:
 
 
 @work_done
-def on_end(sim: Sim, place: int, argument: int) -> None:
+def on_end(sim: Sim, place: int) -> None:
     row = log_end.new(sim)
     log_end(sim)[row].time_ns = sim.now_ns
     log_end(sim)[row].number = place
@@ -172,7 +172,7 @@ def on_look(sim: Sim, place: int) -> None:
 
 
 @entry
-def count_waiting(sim: Sim, pair: int, _: int) -> int:
+def count_waiting(sim: Sim, pair: int) -> int:
     return held(sim, pairs(sim)[pair])
 
 

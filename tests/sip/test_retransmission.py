@@ -53,17 +53,17 @@ repeateds = Table("repeateds", Repeated, 2)
 
 
 @entry
-def first_wait(sim: Sim, row: int, _: int) -> None:
+def first_wait(sim: Sim, row: int) -> None:
     wait(sim, repeateds(sim)[row].repetition, 1, on_wait, row)
 
 
 @entry
-def ask_again(sim: Sim, row: int, _: int) -> int:
+def ask_again(sim: Sim, row: int) -> int:
     return 1 if must_repeat(sim, repeateds(sim)[row].repetition, 1, on_wait, row) else 0
 
 
 @event
-def on_wait(sim: Sim, place: int) -> None:
+def on_wait(sim: Sim) -> None:
     pass
 
 

@@ -44,7 +44,7 @@ def start(sim: Sim, bench: int, row: int) -> None:
 
 
 @entry
-def make_ready(sim: Sim, server: int, _: int) -> None:
+def make_ready(sim: Sim, server: int) -> None:
     """Let a server take messages without its timers."""
     set_costs(sim, sip_servers(sim)[server], 0, 1.0, 1.0)
     idle_all(sim, sip_servers(sim)[server])
@@ -56,12 +56,12 @@ def give(sim: Sim, program: int, packet: int) -> None:
 
 
 @entry
-def freeze_domain(sim: Sim, domain: int, _: int) -> None:
+def freeze_domain(sim: Sim, domain: int) -> None:
     freeze(sim, domains(sim)[domain])
 
 
 @entry
-def thaw_domain(sim: Sim, domain: int, _: int) -> None:
+def thaw_domain(sim: Sim, domain: int) -> None:
     thaw(sim, domains(sim)[domain])
 
 

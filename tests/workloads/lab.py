@@ -68,7 +68,7 @@ def on_beat(sim: Sim, place: int) -> None:
 
 
 @entry
-def boot_program(sim: Sim, row: int, _: int) -> None:
+def boot_program(sim: Sim, row: int) -> None:
     """As a hypervisor boots a machine: its CPU work is gone, then what its program had in memory."""
     domain = domains(sim)[applications(sim)[row].domain]
     jobs.freeze(sim, domain)

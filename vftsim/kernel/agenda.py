@@ -26,9 +26,7 @@ def make_due(sim: Sim, item: int) -> None:
     sim.wants_input = True
 
 
-@event
-def on_due(sim: Sim, item: int) -> None:
-    make_due(sim, item)
+on_due = event(make_due)
 
 
 class Agenda:

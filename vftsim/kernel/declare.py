@@ -15,9 +15,9 @@ A mechanism's module declares records and tables, and functions over them:
 * :func:`entry`: what the driver may call.
 
 A callback or an entry that is handed the number of a row may say so by its types: of ``(sim: Sim, vcpu: Vcpu)`` the
-second is the row itself, of the one table that has such records.  Any function but a slot may work on rows
-that stand beside those of its arguments: ``(sim: Sim, guard: Guard, channel: Channel = BESIDE)`` is called without the
-last.
+second is the row itself, of the one table that has such records; what it is handed beyond that (the token of an event)
+it need not name.  Any function but a slot may work on rows that stand beside those of its arguments: ``(sim: Sim,
+guard: Guard, channel: Channel = BESIDE)`` is called without the last.
 
 Nothing here runs a model: :mod:`vftsim.kernel.link` puts the functions that a model uses together, for
 either engine.
@@ -25,6 +25,7 @@ either engine.
 
 from __future__ import annotations
 
+import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from functools import cache
@@ -189,15 +190,30 @@ def part_of(function: Callable[..., Any]) -> Part:
     return function if isinstance(function, Part) else Part(function)
 
 
-class Action(Part):
+class Callback(Part):
+    """A function that is called with numbers, those of rows among them; it may leave out the last of them.
+
+    It may also be made of a function that other parts call with the rows themselves, or of a slot: ``on_due =
+    event(send)``.
+    """
+
+    def __init__(self, function: Callable[..., Any], suffix: str) -> None:
+        self.slot = function if isinstance(function, Slot) else None
+        is_part_too = vars(sys.modules[function.__module__]).get(function.__name__) is function
+        super().__init__(function.function if isinstance(function, Slot) else function)
+        self.name += f"__{suffix}" if is_part_too else ""
+
+
+class Action(Callback):
     """A member of a :class:`Family`: stands for its number wherever it is not called."""
 
     def __init__(
         self, function: Callable[..., Any], family: Family, kept: tuple[Table[Any], str] | None = None
     ) -> None:
-        super().__init__(function)
+        super().__init__(function, family.name)
         self.family = family
         self.kept = kept
+        self.arguments = family.arguments
 
 
 class Family:
@@ -217,11 +233,11 @@ class Family:
 
 
 event = Family("event", 2)
-"""What happens at an instant: ``(sim, target)``, or ``(sim, target, token)`` of one that asks for its token itself."""
+"""What happens at an instant: ``(sim, target, token)``."""
 
 
 def timer(table: Table[Any], field: str) -> Callable[[Callable[..., None]], int]:
-    """Declare an event that can be called off: ``(sim, target)``, where ``target`` is a row of ``table``.
+    """Declare an event that can be called off; its target is a row of ``table``.
 
     Whoever plans it keeps the token of :func:`at` in ``field`` of that row, and calls it off by writing 0 or the token
     of another there: one whose token is no longer kept comes to nothing.  The field is 0 again when the event happens.
@@ -233,8 +249,13 @@ watch = Family("watch", 0)
 """What looks at the state after each event while ``sim.watching`` has its number: ``(sim)``."""
 
 
-class Entry(Part):
+class Entry(Callback):
     """A function that the driver may call: ``(sim, a, b)``; where it returns nothing, 0 comes back."""
+
+    arguments = 2
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, "entry")
 
 
 def entry(function: Callable[..., int | None]) -> Entry:

@@ -222,7 +222,9 @@ class _Linker:
         arguments = ast.arguments([], [ast.arg(a.arg) for a in tree.args.args], None, [], [], None, [])
         fresh = ast.FunctionDef(f"{part.name}__default" if isinstance(part, Slot) else part.name, arguments, [], [])
         ast.copy_location(fresh, tree)
-        fresh.body = [*rewriter.rows_looked_up(fresh), *rewriter.token_looked_at(fresh), *rewriter.statements(body)]
+        first = [*rewriter.rows_looked_up(fresh), *rewriter.called_by_number(fresh)]
+        slot = part.slot if isinstance(part, Action | Entry) else None
+        fresh.body = first + (rewriter.statements(body) if slot is None else rewriter.call_of(slot, tree))
         function = Function(fresh.name, fresh, path, rewriter.calls)
         return _Written(function, part.function, rewriter.resolved, rewriter.asked)
 
@@ -382,19 +384,25 @@ class _Rewriter(ast.NodeVisitor):
         del arguments[count:]
         return [self._parsed(f"{name} = {sim}.{table.name}[{row}]", function) for name, table, row in lookups]
 
-    def token_looked_at(self, function: ast.FunctionDef) -> list[ast.stmt]:
-        """Give an event its token, and return what ends a timer whose token is no longer kept."""
-        arguments = function.args.args
-        if not isinstance(self.part, Action) or self.part.family is not declare.event or len(arguments) != 2:
+    def called_by_number(self, function: ast.FunctionDef) -> list[ast.stmt]:
+        """Give a callback the arguments that it leaves out; return what ends a timer that was called off."""
+        part, arguments = self.part, function.args.args
+        if isinstance(part, Action | Entry):
+            arguments.extend(ast.arg(f"unused__{n}") for n in range(len(arguments), 1 + part.arguments))
+        if not isinstance(part, Action) or part.kept is None:
             return []
-        arguments.append(ast.arg("token"))
-        if self.part.kept is None:
-            return []
-        table, field = self.part.kept
+        table, field = part.kept
         self._ask(_Linker.table, table)
-        row = f"{arguments[0].arg}.{table.name}[{arguments[1].arg}]"
-        lines = (f"kept__row = {row}", f"if token != kept__row.{field}: return", f"kept__row.{field} = 0")
+        sim, target, token = (argument.arg for argument in arguments)
+        row = f"{sim}.{table.name}[{target}]"
+        lines = (f"kept__row = {row}", f"if {token} != kept__row.{field}: return", f"kept__row.{field} = 0")
         return [self._parsed(line, function) for line in lines]
+
+    def call_of(self, slot: Slot, tree: ast.FunctionDef) -> list[ast.stmt]:
+        """Return the body of a callback that is a slot's call."""
+        name = self._ask(_Linker.need, slot)
+        self.calls.add(name)
+        return [self._parsed(f"return {name}({', '.join(argument.arg for argument in tree.args.args)})", tree)]
 
     def _table_of(self, record: type[Record], place: ast.AST) -> Table[Any]:
         tables = TABLES.get(record, [])

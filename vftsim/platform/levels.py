@@ -75,13 +75,13 @@ def begin_watching(sim: Sim, action: int, limit: int) -> int:
 
 
 @entry
-def level_now(sim: Sim, _: int, __: int) -> int:
+def level_now(sim: Sim) -> int:
     """Return what is in the queue that is watched; -1: its program does not say."""
     return queued(sim, watched(sim)[0])
 
 
 @entry
-def forget_losses(sim: Sim, _: int, __: int) -> None:
+def forget_losses(sim: Sim) -> None:
     """Count losses from now on."""
     watched_record = watched(sim)[0]
     watched_record.lost_before = lost_by_now(sim, watched_record)

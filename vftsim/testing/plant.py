@@ -164,12 +164,6 @@ def answer(sim: Sim, program: io.Application, packet: int) -> None:
         put(sim, number)
 
 
-@event
-def on_answer(sim: Sim, number: int) -> None:
-    """The answer to a request is due."""
-    put(sim, number)
-
-
 def put(sim: Sim, number: int) -> None:
     """Send an output, and note that it was issued."""
     write_down(sim, issued(sim)[issued.new(sim)], number)
@@ -182,8 +176,11 @@ def put(sim: Sim, number: int) -> None:
     put_out(sim, io.ports(sim)[1], row)
 
 
+on_answer = event(put)
+
+
 @work_done
-def chunk_done(sim: Sim, target: int, argument: int) -> None:
+def chunk_done(sim: Sim) -> None:
     """A piece of the computation ends, perhaps with an output; the next begins."""
     habit = habits(sim)[1]
     habit.chunk += 1
@@ -196,7 +193,7 @@ def chunk_done(sim: Sim, target: int, argument: int) -> None:
 
 
 @entry
-def start_computing(sim: Sim, a: int, b: int) -> None:
+def start_computing(sim: Sim) -> None:
     """Begin the first chunk."""
     jobs.submit(sim, domains(sim)[1], habits(sim)[1].chunk_ns, chunk_done, 0, 0)
 

@@ -217,10 +217,7 @@ def begin_all(sim: Sim, batch: Batch) -> None:
         pause(sim, batch, process, pause_ns)
 
 
-@entry
-def start_batch(sim: Sim, row: int, _: int) -> None:
-    """Let the processes begin."""
-    begin_all(sim, batches(sim)[row])
+start_batch = entry(begin_all)
 
 
 class BatchWork(Outcome):

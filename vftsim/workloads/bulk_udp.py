@@ -63,18 +63,6 @@ def on_begin(sim: Sim, flow: UdpFlow) -> None:
     send_datagram(sim, flow)
 
 
-@event
-def on_due(sim: Sim, udp_flow_row: int) -> None:
-    """The next datagram is due."""
-    send_datagram(sim, udp_flows(sim)[udp_flow_row])
-
-
-@room
-def on_client_room(sim: Sim, udp_flow_row: int) -> None:
-    """The client's card has room again."""
-    send_datagram(sim, udp_flows(sim)[udp_flow_row])
-
-
 def send_datagram(sim: Sim, flow: UdpFlow) -> None:
     """Send what is due and plan the next datagram, unless time is up; without room wait for it."""
     bulk = udp_bulks(sim)[flow.bulk]
@@ -94,6 +82,10 @@ def send_datagram(sim: Sim, flow: UdpFlow) -> None:
         at(sim, next_ns, EventKind.ARRIVAL, flow.row, on_due, flow.row)
 
 
+on_due = event(send_datagram)
+on_client_room = room(send_datagram)
+
+
 @bulk_udp.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """Free what a program has sent back; a sink sends nothing."""
@@ -108,7 +100,7 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def start_bulk_udp(sim: Sim, bulk: UdpBulk, _: int) -> None:
+def start_bulk_udp(sim: Sim, bulk: UdpBulk) -> None:
     """Let the clients begin, each at its time."""
     for flow_row in range(bulk.first_flow, bulk.first_flow + bulk.clients):
         at(sim, sim.now_ns + udp_flows(sim)[flow_row].first_ns, EventKind.ARRIVAL, flow_row, on_begin, flow_row)

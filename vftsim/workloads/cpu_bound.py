@@ -86,7 +86,7 @@ def until_look_ns(sim: Sim, cpu_bound: CpuBound, left_ns: int) -> int:
 
 
 @work_done
-def on_look(sim: Sim, cpu_bound: CpuBound, argument: int) -> None:
+def on_look(sim: Sim, cpu_bound: CpuBound) -> None:
     """Look at the clock: go on until the burst's time is over."""
     domain, process = domains(sim)[cpu_bound.domain], cpu_bound.process
     left_ns = cpu_bound.until_ns - sim.now_ns
@@ -102,7 +102,7 @@ def on_look(sim: Sim, cpu_bound: CpuBound, argument: int) -> None:
 
 
 @work_done
-def on_burst_done(sim: Sim, cpu_bound: CpuBound, argument: int) -> None:
+def on_burst_done(sim: Sim, cpu_bound: CpuBound) -> None:
     """Pause; without a pause keep the CPU."""
     cpu_bound.done += 1
     if cpu_bound.idle_ns > 0:
@@ -121,7 +121,7 @@ def begin_anew(sim: Sim, program: Application) -> None:
 
 
 @entry
-def start_cpu_bound(sim: Sim, row: int, _: int) -> None:
+def start_cpu_bound(sim: Sim, row: int) -> None:
     """Start with a pause."""
     pause(sim, cpu_bounds(sim)[row], cpu_bounds(sim)[row].phase_ns)
 

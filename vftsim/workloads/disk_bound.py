@@ -82,7 +82,7 @@ def compute(sim: Sim, row: int) -> None:
 
 
 @work_done
-def on_computed(sim: Sim, process_row: int, argument: int) -> None:
+def on_computed(sim: Sim, process_row: int) -> None:
     """Ask for a transfer; a process that need not wait continues."""
     process = processes(sim)[process_row]
     disk_bound = disk_bounds(sim)[process.owner]
@@ -137,10 +137,7 @@ def begin_all(sim: Sim, disk_bound: DiskBound) -> None:
         compute(sim, row)
 
 
-@entry
-def start_disk_bound(sim: Sim, row: int, _: int) -> None:
-    """Start a program that was added."""
-    begin_all(sim, disk_bounds(sim)[row])
+start_disk_bound = entry(begin_all)
 
 
 class DiskLoop(Outcome):

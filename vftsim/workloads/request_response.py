@@ -235,7 +235,7 @@ def note_loss(sim: Sim, packet: int) -> None:
 
 
 @entry
-def start_exchange(sim: Sim, exchange: Exchange, _: int) -> None:
+def start_exchange(sim: Sim, exchange: Exchange) -> None:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
     if exchange.gaps.whole_ns > 0:
         first_ns = sim.now_ns + exchange.gaps.phase_ns + next_gap_ns(sim, exchange.gaps)

@@ -47,7 +47,7 @@ def begin(sim: Sim, row: int) -> None:
 
 
 @work_done
-def job_done(sim: Sim, place: int, argument: int) -> None:
+def job_done(sim: Sim, place: int) -> None:
     ended = guest_ends(sim)[guest_ends.new(sim)]
     ended.time_ns = sim.now_ns
     ended.job = place

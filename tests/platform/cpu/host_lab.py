@@ -31,27 +31,27 @@ KINDS = {"job": JOB, "background": BACKGROUND, "interrupt": INTERRUPT}
 
 
 @entry
-def reschedule(sim: Sim, pcpu: int, _: int) -> None:
+def reschedule(sim: Sim, pcpu: int) -> None:
     host.reschedule(sim, hosts(sim)[pcpus(sim)[pcpu].host], pcpus(sim)[pcpu])
 
 
 @entry
-def wake_again(sim: Sim, vcpu: int, _: int) -> None:
+def wake_again(sim: Sim, vcpu: int) -> None:
     host.wake(sim, vcpus(sim)[vcpu])
 
 
 @entry
-def freeze(sim: Sim, domain: int, _: int) -> None:
+def freeze(sim: Sim, domain: int) -> None:
     jobs.freeze(sim, domains(sim)[domain])
 
 
 @entry
-def thaw(sim: Sim, domain: int, _: int) -> None:
+def thaw(sim: Sim, domain: int) -> None:
     jobs.thaw(sim, domains(sim)[domain])
 
 
 @entry
-def start_now(sim: Sim, job: int, _: int) -> None:
+def start_now(sim: Sim, job: int) -> None:
     start_job(sim, job)
 
 

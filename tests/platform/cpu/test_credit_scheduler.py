@@ -204,12 +204,12 @@ def test_balance_limit_delays_the_second_steal():
 
 
 @entry
-def activate(sim: Sim, vcpu: int, _: int) -> None:
+def activate(sim: Sim, vcpu: int) -> None:
     _credit_accounting.activate(sim, hosts(sim)[vcpus(sim)[vcpu].host], vcpus(sim)[vcpu])
 
 
 @entry
-def allot(sim: Sim, host: int, _: int) -> None:
+def allot(sim: Sim, host: int) -> None:
     _credit_accounting.allot(sim, hosts(sim)[host])
 
 

@@ -125,12 +125,12 @@ def test_a_callback_may_make_its_own_pcpu_choose_again():
 
 
 @work_done
-def end(sim: Sim, row: int, argument: int) -> None:
+def end(sim: Sim) -> None:
     """Nothing follows."""
 
 
 @work_done
-def wake_and_continue(sim: Sim, row: int, argument: int) -> None:
+def wake_and_continue(sim: Sim, row: int) -> None:
     """Wake the other domain, then go on with a job that no vCPU is woken for."""
     jobs.submit(sim, domains(sim)[row + 1], 3 * MS, end, 0, 0)
     jobs.continue_with(sim, domains(sim)[row], MS // 5, end, 0, 0)
@@ -156,7 +156,7 @@ def test_a_vcpu_chosen_again_in_its_callback_does_what_the_callback_continues_wi
 
 
 @work_done
-def freeze_own(sim: Sim, place: int, argument: int) -> None:
+def freeze_own(sim: Sim, place: int) -> None:
     jobs.freeze(sim, domains(sim)[place])
 
 

@@ -52,7 +52,7 @@ def on_job(sim: Sim, place: int) -> None:
 
 
 @work_done
-def job_done(sim: Sim, place: int, argument: int) -> None:
+def job_done(sim: Sim, place: int) -> None:
     job = traced_jobs(sim)[place]
     if job.then != 0:
         at(sim, sim.now_ns + job.think_ns, EventKind.ARRIVAL, job.vcpu, on_job, job.then)

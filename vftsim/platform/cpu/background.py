@@ -53,18 +53,13 @@ def add_load(engine: Engine, domain: int, spec: CyclicLoadSpec, entity: int) -> 
 
 
 @entry
-def begin_load(sim: Sim, row: int, _: int) -> None:
+def begin_load(sim: Sim, row: int) -> None:
     """Let the first period begin, now or when its phase is over."""
     load = cyclic_loads(sim)[row]
     if load.phase_ns > 0:
         at(sim, sim.now_ns + load.phase_ns, EventKind.TIMER, load.entity, on_period, row)
     else:
         begin_period(sim, row)
-
-
-@event
-def on_period(sim: Sim, row: int) -> None:
-    begin_period(sim, row)
 
 
 def begin_period(sim: Sim, row: int) -> None:
@@ -77,7 +72,10 @@ def begin_period(sim: Sim, row: int) -> None:
     at(sim, sim.now_ns + load.period_ns, EventKind.TIMER, load.entity, on_period, row)
 
 
+on_period = event(begin_period)
+
+
 @work_done
-def on_done(sim: Sim, cyclic_load_row: int, argument: int) -> None:
+def on_done(sim: Sim, cyclic_load_row: int) -> None:
     """Count a period's work that is done."""
     cyclic_loads(sim)[cyclic_load_row].done += 1

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from vftsim.errors import ConservationError, UsageError
-from vftsim.kernel import Engine, Kind, Sim, entry
+from vftsim.kernel import Engine, Kind, entry
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
@@ -18,16 +18,10 @@ from vftsim.platform.rows import fill_row
 FOREVER_QUANTUM_NS = 1 << 61
 
 
-@entry
-def attach(sim: Sim, host: int, _: int) -> None:
-    """Hand a host to its scheduler."""
-    scheduler.attach(sim, hosts(sim)[host])
+attach = entry(scheduler.attach)
 
 
-@entry
-def bring_up_to_date(sim: Sim, host: int, _: int) -> None:
-    """Complete the accounts of a host's running vCPUs."""
-    sync_running(sim, hosts(sim)[host])
+bring_up_to_date = entry(sync_running)
 
 
 ENTRIES = (attach, bring_up_to_date)

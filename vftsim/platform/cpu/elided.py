@@ -44,7 +44,7 @@ def elide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
 
 
 @entry
-def account_for_elided(sim: Sim, row: int, _: int) -> None:
+def account_for_elided(sim: Sim, row: int) -> None:
     """Bring the accounts of an elided load, its vCPU and pCPU up to now, without later events of this instant."""
     load = cyclic_loads(sim)[row]
     elided = elided_loads(sim)[row]

@@ -14,17 +14,10 @@ from vftsim.platform.io.packet import drops, flows, ports
 from vftsim.platform.io.ring import ring_list, rings
 from vftsim.platform.io.stage import NAPI_BUDGET, stages, start_stage
 
-
-@entry
-def look_at_nic(sim: Sim, nic: int, _: int) -> None:
-    """Admit and note what has come to a network interface by now."""
-    catch_up(sim, nics(sim)[nic])
+look_at_nic = entry(catch_up)
 
 
-@entry
-def start_nic(sim: Sim, nic: int, _: int) -> None:
-    """Start to admit arrivals by itself."""
-    plan_look(sim, nics(sim)[nic])
+start_nic = entry(plan_look)
 
 
 @entry

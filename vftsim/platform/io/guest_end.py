@@ -86,10 +86,7 @@ def on_unmasked(sim: Sim, stage: Stage) -> None:
         kick(sim, stage)
 
 
-@event
-def on_room(sim: Sim, ring_row: int) -> None:
-    """The guest runs again: its senders find what room has become free meanwhile."""
-    serve_waiting(sim, rings(sim)[ring_row])
+on_room = event(serve_waiting)
 
 
 def take_no_more(sim: Sim, port: io.Port, end: GuestEnd = BESIDE) -> None:

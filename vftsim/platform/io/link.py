@@ -254,7 +254,7 @@ def is_lost_in_burst(sim: Sim, link: Link, leaves_ns: int) -> bool:
 
 
 @event
-def on_change(sim: Sim, link: Link, token: int) -> None:
+def on_change(sim: Sim, link: Link) -> None:
     """Let a burst begin or end, so that a packet after a long silence does not draw all that were in it."""
     is_lost_in_burst(sim, link, sim.now_ns)
     at(sim, link.changes_ns, EventKind.DEVICE, 0, on_change, link.row)

@@ -41,10 +41,7 @@ def plan(sim: Sim, coming_row: int) -> None:
         fail(sim, STARVED)
 
 
-@entry
-def start_sending(sim: Sim, coming_row: int, _: int) -> None:
-    """Let the first packet be sent at its time."""
-    plan(sim, coming_row)
+start_sending = entry(plan)
 
 
 ENTRIES = (start_sending,)

@@ -213,7 +213,7 @@ def mark_batch(sim: Sim, batch: Batch, boundary: int, spent_ns: int) -> None:
 
 
 @work_done
-def on_batch_done(sim: Sim, batch_row: int, argument: int) -> None:
+def on_batch_done(sim: Sim, batch_row: int) -> None:
     """Pass a batch on: free its slots, then deliver it, then take the next or ask for an event.
 
     Each of these may start this very stage again, if it works on several batches at once.
@@ -262,6 +262,9 @@ def arm(sim: Sim, stage: Stage) -> None:
         plan_interrupt(sim, nic, next_interrupt_ns(sim, nic))
 
 
+start_stage = entry(arm)
+
+
 def plan_interrupt(sim: Sim, nic: Nic, time_ns: int) -> None:
     """Plan the interrupt for the packets that wait or are known to come; none below 0."""
     if time_ns >= 0:
@@ -287,9 +290,3 @@ def take_in(sim: Sim, nic: Nic, packet: int) -> None:
         time_ns = next_interrupt_ns(sim, nic)
         if nic.interrupt == 0 or time_ns < nic.interrupt_ns:
             plan_interrupt(sim, nic, time_ns)
-
-
-@entry
-def start_stage(sim: Sim, stage: int, _: int) -> None:
-    """Ask for the first event."""
-    arm(sim, stages(sim)[stage])

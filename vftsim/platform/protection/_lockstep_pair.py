@@ -287,7 +287,7 @@ def charge_due(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording
 
 
 @work_done
-def on_charged(sim: Sim, guard_row: int, argument: int) -> None:
+def on_charged(sim: Sim) -> None:
     """What was due is paid; nothing follows."""
 
 

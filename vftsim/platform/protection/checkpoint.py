@@ -343,12 +343,6 @@ def plan_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
     replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.request_ns, on_suspend)
 
 
-@timer(replications, "step")
-def on_suspend(sim: Sim, guard_row: int) -> None:
-    """The guest has come to a halt."""
-    suspend(sim, guards(sim)[guard_row])
-
-
 def suspend(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
     """End the epoch: state and barrier belong to the same instant, in which nothing runs."""
     machine.stop(sim, guard, machine.STATE)
@@ -366,6 +360,9 @@ def suspend(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
     # Before the next step is planned: a life that ends here still sends this state, and nothing after it.
     stop_at_cut(sim, guard)
     replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.pause_ns, on_copied)
+
+
+on_suspend = timer(replications, "step")(suspend)
 
 
 def adapt(ckpt: Checkpoint) -> None:

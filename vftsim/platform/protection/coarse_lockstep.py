@@ -52,8 +52,8 @@ from vftsim.platform.protection.replication import (
     issue_held,
     lose_channel,
     lose_line,
+    on_suspended,
     send_unheld,
-    transmit,
 )
 from vftsim.platform.protection.rollback import is_cut_at_loss
 from vftsim.platform.protection.state_stream import state_streams
@@ -196,12 +196,6 @@ def start_checkpoint(sim: Sim, guard: Guard) -> None:
     state_stream.take_state(sim, guard)
     suspend_ns = coarse_locksteps(sim)[guard.row].suspend_ns
     replications(sim)[guard.row].step = machine.call_after(sim, guard, suspend_ns, on_suspended)
-
-
-@timer(replications, "step")
-def on_suspended(sim: Sim, guard_row: int) -> None:
-    """Both stand still: the state is sent."""
-    transmit(sim, guards(sim)[guard_row])
 
 
 @coarse_lockstep.implements(acknowledged)

@@ -88,7 +88,7 @@ def lose_card(sim: Sim, blow: Fault) -> None:
 
 
 @entry
-def shares_card(sim: Sim, guard_row: int, _: int) -> int:
+def shares_card(sim: Sim, guard_row: int) -> int:
     """Tell whether the channel of a guard leaves by a card of its guest."""
     return 1 if is_on_own_card(sim, guards(sim)[guard_row]) else 0
 

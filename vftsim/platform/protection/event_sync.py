@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, Fifo, Record, Sim, Table, event, timer
+from vftsim.kernel import BESIDE, Engine, Fifo, Record, Sim, Table, event
 from vftsim.platform.io.disk import release_requests
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import DiskMirrorSpec, HeartbeatFields
@@ -40,10 +40,10 @@ from vftsim.platform.protection.replication import (
     issue_again,
     issue_held,
     lose_line,
+    on_suspended,
     rolled_back,
     send_unheld,
     stop_at_cut,
-    transmit,
 )
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.spec.units import MS, US, DurationNs, RatePerSecond
@@ -149,12 +149,6 @@ def synchronize(sim: Sim, guard: Guard, sync: EventSync = BESIDE) -> None:
     output_buffer.seal(sim, guard)
     stop_at_cut(sim, guard)
     replications(sim)[guard.row].step = machine.call_after(sim, guard, sync.suspend_ns, on_suspended)
-
-
-@timer(replications, "step")
-def on_suspended(sim: Sim, guard_row: int) -> None:
-    """The dirty pages are known: they are sent while the guest stands still."""
-    transmit(sim, guards(sim)[guard_row])
 
 
 @event_sync.implements(acknowledged)

@@ -64,20 +64,15 @@ def announce(sim: Sim, blow: Fault) -> None:
     """Tell the mechanism beforehand, where that spares it a rollback."""
 
 
+announce_fault = entry(announce)
+
+
 @fault.slot
 def strike(sim: Sim, blow: Fault) -> None:
     """Let it happen."""
 
 
-@entry
-def announce_fault(sim: Sim, row: int, _: int) -> None:
-    """Tell a fault's mechanism of it."""
-    announce(sim, faults(sim)[row])
-
-
-@event
-def on_fault(sim: Sim, fault_row: int) -> None:
-    strike(sim, faults(sim)[fault_row])
+on_fault = event(strike)
 
 
 class RepeatSpec(Spec):

@@ -197,10 +197,16 @@ def lag(sim: Sim, guard: Guard) -> int:
     return 0
 
 
+lag_now = entry(lag)
+
+
 @protection.slot
 def missing(sim: Sim, guard: Guard) -> int:
     """Return how many outputs the mechanism has lost sight of: 0, unless it is defective."""
     return 0
+
+
+missing_now = entry(missing)
 
 
 @protection.slot
@@ -284,6 +290,9 @@ def turn_on(sim: Sim, guard: Guard) -> None:
     begin(sim, guard)
 
 
+begin_now = entry(turn_on)
+
+
 def announce(sim: Sim, guard: Guard, announcement_ns: int) -> None:
     """Tell the switches where the guest is now, which they learn after a time."""
     machine.call_after(sim, guard, announcement_ns, on_reachable)
@@ -302,25 +311,4 @@ def lose_machine(sim: Sim, guard: Guard) -> None:
     machine.kill(sim, guard)
 
 
-@entry
-def begin_now(sim: Sim, guard: int, _: int) -> None:
-    """Turn protection on."""
-    turn_on(sim, guards(sim)[guard])
-
-
-@entry
-def lag_now(sim: Sim, guard: int, _: int) -> int:
-    """Return how far the secondary's execution is behind, in ns."""
-    return lag(sim, guards(sim)[guard])
-
-
-@entry
-def missing_now(sim: Sim, guard: int, _: int) -> int:
-    """Return how many outputs a mechanism has lost sight of."""
-    return missing(sim, guards(sim)[guard])
-
-
-@entry
-def bring_up_to_date(sim: Sim, guard: int, _: int) -> None:
-    """Have a mechanism write down what depends on the time up to now."""
-    before_stop(sim, guards(sim)[guard])
+bring_up_to_date = entry(before_stop)

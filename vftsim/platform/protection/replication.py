@@ -163,6 +163,10 @@ def transmit(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     extend_alarm(sim, guard, replication)
 
 
+on_suspended = timer(replications, "step")(transmit)
+"""The guest and its replica stand still: the state is sent."""
+
+
 def extend_alarm(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let bytes that are sent now call the backup's alarm off, unless the first of them comes too late."""
     if (

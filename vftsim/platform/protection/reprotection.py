@@ -211,7 +211,7 @@ def take_cpu(sim: Sim, guard: Guard, reprotection: Reprotection, sending_ns: int
 
 
 @work_done
-def on_paid(sim: Sim, guard_row: int, argument: int) -> None:
+def on_paid(sim: Sim, guard_row: int) -> None:
     """The guest has done what the copy cost it last."""
     reprotections(sim)[guard_row].is_paying = False
 

@@ -94,7 +94,7 @@ def reach_point(sim: Sim, guard: Guard) -> None:
 
 
 @entry
-def foresee(sim: Sim, cut: int, _: int) -> None:
+def foresee(sim: Sim, cut: int) -> None:
     """Take in a cut that an earlier pass has found; the first point may have been reached already."""
     guard = guards(sim)[cuts(sim)[cut].guard]
     cut_list.push(sim, foresights(sim)[guard.row].cuts, cut)
@@ -191,5 +191,5 @@ def request_rollback(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_pass_over(sim: Sim, guard_row: int) -> None:
+def on_pass_over(sim: Sim) -> None:
     fail(sim, NEEDS_A_PASS)

@@ -68,5 +68,5 @@ def charge(sim: Sim, guard: Guard, pages: float, sender: Sender = BESIDE) -> Non
 
 
 @work_done
-def on_sent(sim: Sim, guard_row: int, argument: int) -> None:
+def on_sent(sim: Sim) -> None:
     """The work is done; nothing waits for it."""

@@ -77,12 +77,6 @@ def adjust(throttle: Throttle, lag_ns: int) -> None:
         throttle.share = min(FULL_SHARE, throttle.share + throttle.step)
 
 
-@event
-def on_cycle(sim: Sim, guard_row: int) -> None:
-    """A duty cycle is over."""
-    cycle(sim, guards(sim)[guard_row])
-
-
 def cycle(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
     """Begin a duty cycle with the part in which the guest stands still."""
     # Asked at the end of each cycle, not when the share rises: a cycle that has begun is played to its end.
@@ -92,6 +86,9 @@ def cycle(sim: Sim, guard: Guard, throttle: Throttle = BESIDE) -> None:
     machine.stop(sim, guard, machine.THROTTLE)
     machine.call_after(sim, guard, nearest(throttle.cycle_ns * (1.0 - throttle.share / 100.0)), on_run)
     machine.call_after(sim, guard, throttle.cycle_ns, on_cycle)
+
+
+on_cycle = event(cycle)
 
 
 @event

@@ -160,7 +160,7 @@ def agent_of(load: farm.FarmLoad, call: farm.Call, is_callee: bool) -> int:
 
 
 @work_done
-def on_sent(sim: Sim, packet_row: int, argument: int) -> None:
+def on_sent(sim: Sim, packet_row: int) -> None:
     """The user agent's CPU work for a message that it sends is done."""
     packets(sim)[packet_row].sent_ns = sim.now_ns
     send_to_host(sim, packet_row)
@@ -320,7 +320,7 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def start_calls(sim: Sim, load: farm.FarmLoad, _: int) -> None:
+def start_calls(sim: Sim, load: farm.FarmLoad) -> None:
     """Let the first call begin, and the first established one end, half a mean gap apart."""
     first_ns = load.gaps.phase_ns + next_gap_ns(sim, load.gaps)
     at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)

@@ -77,10 +77,7 @@ def send_after_work(sim: Sim, bench: Bench, packet: int) -> None:
         send_to_host(sim, packet)
 
 
-@work_done
-def on_sent(sim: Sim, packet: int, argument: int) -> None:
-    """The CPU work for a message to send is done."""
-    send_to_host(sim, packet)
+on_sent = work_done(send_to_host)
 
 
 @ims_bench.implements(delivered)

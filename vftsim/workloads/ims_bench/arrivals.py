@@ -113,12 +113,6 @@ def begin_batches(sim: Sim, bench: Bench, count: int) -> None:
     begin_batch(sim, bench)
 
 
-@event
-def on_batch(sim: Sim, bench_row: int) -> None:
-    """The next batch is due; one period after the last the phase ends."""
-    begin_batch(sim, benches(sim)[bench_row])
-
-
 def begin_batch(sim: Sim, bench: Bench) -> None:
     """Begin a batch, and plan the next."""
     if bench.batches_left == 0:
@@ -130,8 +124,11 @@ def begin_batch(sim: Sim, bench: Bench) -> None:
     at(sim, sim.now_ns + bench.batch_period_ns, EventKind.ARRIVAL, _ENTITY, on_batch, bench.row)
 
 
+on_batch = event(begin_batch)
+
+
 @entry
-def begin_arrivals(sim: Sim, bench: Bench, _: int) -> None:
+def begin_arrivals(sim: Sim, bench: Bench) -> None:
     """Begin arrivals with mean gaps of ``gap_ns``, until ``until_ns``."""
     bench.due_ns = float(sim.now_ns)
     plan_arrival(sim, bench)

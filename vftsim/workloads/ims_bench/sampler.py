@@ -85,7 +85,7 @@ def begin_sampling(sim: Sim, phase: int, transient_ns: int) -> None:
 
 
 @entry
-def end_sampling(sim: Sim, _: int, __: int) -> int:
+def end_sampling(sim: Sim) -> int:
     """Plan no more samples; return how many datagrams have been lost up to now."""
     sampler = samplers(sim)[1]
     sampler.planned = 0

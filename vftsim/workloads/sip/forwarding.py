@@ -90,7 +90,7 @@ def repeat_or_give_up(sim: Sim, server: sip.SipServer, transaction_row: int) -> 
 
 
 @work_done
-def on_repeat(sim: Sim, transaction: sip.Transaction, argument: int) -> None:
+def on_repeat(sim: Sim, transaction: sip.Transaction) -> None:
     """The CPU work of a repetition is done: send it, unless a reply has come."""
     if transaction.forward.timer != 0:
         answer_from(sim, sip.sip_servers(sim)[transaction.server], transaction, transaction.message)
@@ -125,7 +125,7 @@ def catch_up(sim: Sim, server: sip.SipServer) -> None:
 
 
 @work_done
-def on_give_up(sim: Sim, transaction: sip.Transaction, argument: int) -> None:
+def on_give_up(sim: Sim, transaction: sip.Transaction) -> None:
     """The CPU work of a 408 is done."""
     answer_from(sim, sip.sip_servers(sim)[transaction.server], transaction, Message.REQUEST_TIMEOUT)
     drop_use(sim, transaction.row)

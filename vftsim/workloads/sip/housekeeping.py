@@ -73,7 +73,7 @@ def give_up_ringing(sim: Sim, server: SipServer) -> None:
 
 
 @work_done
-def on_removed(sim: Sim, sip_server_row: int, argument: int) -> None:
+def on_removed(sim: Sim) -> None:
     """Expired transactions have been removed; nothing is seen of it outside."""
 
 
@@ -120,7 +120,7 @@ def on_prepared(sim: Sim, server: SipServer, argument: int) -> None:
 
 
 @work_done
-def on_written(sim: Sim, server: SipServer, argument: int) -> None:
+def on_written(sim: Sim, server: SipServer) -> None:
     """A location record has been written: the next, if any."""
     server.records_to_write -= 1
     if server.records_to_write > 0:

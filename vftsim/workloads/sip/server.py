@@ -61,7 +61,7 @@ sip_server = io.application.kind("sip_server")
 
 
 @entry
-def start_server(sim: Sim, server: sip.SipServer, _: int) -> None:
+def start_server(sim: Sim, server: sip.SipServer) -> None:
     """Start a server that was added: all its processes wait, its timers run."""
     set_costs(sim, server, 0, 1.0, 1.0)
     idle_all(sim, server)

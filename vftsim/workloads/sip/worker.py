@@ -93,7 +93,7 @@ def growth(sim: Sim, server: sip.SipServer, message: int, rules: sip.SipRules = 
 
 
 @work_done
-def on_query(sim: Sim, worker: sip.Worker, argument: int) -> None:
+def on_query(sim: Sim, worker: sip.Worker) -> None:
     """The process asks the database for the credentials and sleeps; the database waits for the CPU."""
     server = sip.sip_servers(sim)[worker.server]
     cost_ns = max(1, int(server.inflation * sip.sip_rules(sim)[server.row].database_cost_ns * busy_factor(sim, server)))
@@ -101,14 +101,14 @@ def on_query(sim: Sim, worker: sip.Worker, argument: int) -> None:
 
 
 @work_done
-def on_result(sim: Sim, worker: sip.Worker, argument: int) -> None:
+def on_result(sim: Sim, worker: sip.Worker) -> None:
     """The database has answered; the process waits for the CPU again."""
     domain = domains(sim)[sip.sip_servers(sim)[worker.server].domain]
     submit_for(sim, domain, worker.process, worker.left_ns, on_answer, worker.row, 0)
 
 
 @work_done
-def on_answer(sim: Sim, worker: sip.Worker, argument: int) -> None:
+def on_answer(sim: Sim, worker: sip.Worker) -> None:
     """The part of the work before the outputs is done: send them, and do the rest; sleep before if one has no room."""
     server = sip.sip_servers(sim)[worker.server]
     # While it speaks: an output without room is noted as this worker's, which then sleeps before the rest of its work.
@@ -223,7 +223,7 @@ def relay_final(sim: Sim, server: sip.SipServer, worker: sip.Worker, message: in
 
 
 @work_done
-def on_end(sim: Sim, worker_row: int, argument: int) -> None:
+def on_end(sim: Sim, worker_row: int) -> None:
     """The work after the outputs is done."""
     release(sim, sip.sip_servers(sim)[sip.workers(sim)[worker_row].server], worker_row)
 

@@ -196,7 +196,7 @@ def plan_interval(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
 
 
 @entry
-def start_bulk_tcp(sim: Sim, bulk: tcp.Bulk, _: int) -> None:
+def start_bulk_tcp(sim: Sim, bulk: tcp.Bulk) -> None:
     """Let the clients begin, each at its time."""
     for connection_row in range(bulk.first_connection, bulk.first_connection + bulk.clients):
         first_ns = sim.now_ns + tcp.connections(sim)[connection_row].first_ns

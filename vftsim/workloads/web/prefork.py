@@ -329,7 +329,7 @@ def plan_maintenance(sim: Sim, server: PreforkServer, wait_ns: int) -> None:
 
 
 @entry
-def start_web_server(sim: Sim, server: PreforkServer, _: int) -> None:
+def start_web_server(sim: Sim, server: PreforkServer) -> None:
     """Start a server that was added."""
     for number in range(server.max_clients):
         process_list.push(sim, server.idle, server.first_process + number)

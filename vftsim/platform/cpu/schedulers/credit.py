@@ -261,10 +261,7 @@ def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu, rules: CreditHost = BESIDE
         credit_pcpus(sim)[pcpu.row].idle_slice = at(sim, end_ns, EventKind.SLICE, pcpu.number, on_idle_slice, pcpu.row)
 
 
-@timer(credit_pcpus, "idle_slice")
-def on_idle_slice(sim: Sim, pcpu_row: int) -> None:
-    """A slice of idling is over."""
-    request_reschedule(sim, pcpus(sim)[pcpu_row])
+on_idle_slice = timer(credit_pcpus, "idle_slice")(request_reschedule)
 
 
 def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
