@@ -6,8 +6,8 @@ import pytest
 
 from vftsim.composition.run import run_model
 from vftsim.study.designs.failover import Crashes, crashes_of_each
+from vftsim.study.execution import Execution
 from vftsim.study.figures.protection_costs import of_runs
-from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 MS = 1_000_000
