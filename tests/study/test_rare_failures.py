@@ -81,14 +81,19 @@ def test_a_service_that_did_not_come_back_once_is_counted(model, capsys):
 
 
 def test_a_years_downtime_has_the_interval_of_its_outages(model):
-    """Nearly the mean outages of both hosts a year, at one failure a year; nines: -log10 of the unavailability."""
+    """Nearly the mean outages of both hosts and the stops of two copies a year, at one failure a year of each host."""
     crashes = [crash(k) for k in range(10)]
     row = year_of(study_of(model, crashes), "lockstep", HostFailures(YEAR_S), 10.0)
     outage = stratified_interval([each.outage_s + each.of_backup.outage_s for each in crashes], 0.95)
     assert outage.is_interval
     assert row["downtime_low"] < row["downtime_s_per_year"] < row["downtime_high"]
-    assert row["downtime_s_per_year"] == pytest.approx(outage.mean, rel=1e-3)
-    ends = [shares_of_pair(YEAR_S, end, row["reprotection_s"], 77.0).down * YEAR_S for end in (outage.low, outage.high)]
+    stops_s = 2 * row["copy_stop_s"]
+    assert stops_s > 0.2
+    assert row["downtime_s_per_year"] == pytest.approx(outage.mean + stops_s, rel=1e-3)
+    ends = [
+        shares_of_pair(YEAR_S, end + stops_s, row["reprotection_s"], 77.0).down * YEAR_S
+        for end in (outage.low, outage.high)
+    ]
     assert [row["downtime_low"], row["downtime_high"]] == pytest.approx(ends)
     assert row["nines"] == pytest.approx(-math.log10(row["unavailability"]))
     assert (row["came_back"], row["crashes"]) == (10, 10)

@@ -2,12 +2,13 @@
 
 Hosts fail independently, lambda = 1 / MTBF each.  A pair is protected; it fails over (for the simulated outage F) when
 the primary's host fails, and answers wait (for the simulated outage H) until the primary notices that the backup's
-host has failed.  After either it is unprotected until redundancy is back (the simulated time Rp); a failure while
-unprotected is an outage of length B (a restart).  Unavailability of that chain, with A = F + H: U = (lambda A +
-2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda A + 2 lambda Rp lambda B); of a machine that is restarted: lambda B /
-(1 + lambda B).  Attempts fail by lambda (P a + 2 lambda Rp P b) a second: a by a failure of each host of a pair
-(simulated), b in a restart, P the share of time in which the pair is protected.  Assumption: times are exponential;
-failures come from the hosts alone (:mod:`.simulated_years` has others).
+host has failed.  After either it is unprotected until redundancy is back (the simulated time Rp), by a copy that stops
+the guest for C at its end (as planned); a failure while unprotected is an outage of length B (a restart).
+Unavailability of that chain, with A = F + H + 2 C: U = (lambda A + 2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda A
++ 2 lambda Rp lambda B); of a machine that is restarted: lambda B / (1 + lambda B).  Attempts fail by lambda (P a +
+2 lambda Rp P b) a second: a by a failure of each host of a pair (simulated), b in a restart, P the share of time in
+which the pair is protected.  Assumption: times are exponential; failures come from the hosts alone
+(:mod:`.simulated_years` has others).
 
 Hosts that share power, a rack or a defect do not fail independently: a share beta of a host's failures takes the other
 host with it (beta-factor model, IEC 61508-6, annex D; Fleming 1975).  Of a pair that is protected, (1 - beta) lambda
@@ -33,7 +34,7 @@ from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
-from vftsim.study.designs.crash import BackupFailure
+from vftsim.study.designs.crash import BackupFailure, planned_stop_s
 from vftsim.study.designs.fault_chain import Shares
 from vftsim.study.designs.protections import fitting
 from vftsim.study.execution import Execution
@@ -119,7 +120,8 @@ class AvailabilityStudy(Printed):
             [_of_a_year(row) for row in self.rows],
             f"A year{mark}",
             "Outages and time unprotected: means of simulated failures; by the backup's host: answers wait until the "
-            "primary notices it. The year: a Markov model of failures of both hosts, failover and re-protection. What "
+            "primary notices it. The year: a Markov model of failures of both hosts, failover and re-protection, whose "
+            "copy stops the guest at its end, after each. What "
             "does not come back by itself somebody restarts by hand, and has it back "
             f"after --restart ({self.failures.restart_s:g} s): assumed, not simulated as that of ha_restart is. Came "
             "back: share of crashes (binomial, at least 95 %, Clopper and Pearson). ± or [..]: 95 % interval of the "
@@ -251,10 +253,12 @@ def year_of(study: failover.FailoverStudy, kind: str, failures: HostFailures, at
     backup_outage_s = fmean(each.outage_s for each in backups) if backups else math.nan
     outages_s = outage_s + backup_outage_s if backups else outage_s
     is_pair = bool(backups) and any(math.isfinite(each.away_s) for each in study.failovers)
+    # A copy after a failure of either host.
+    copy_stop_s = planned_stop_s(study.model.spec, study.struck) if math.isfinite(reprotection_s) else 0.0
 
     def shares(outages_s: float) -> Shares:
         if is_pair:
-            return shares_of_pair(mtbf_s, outages_s, reprotection_s, restart_s, failures.common)
+            return shares_of_pair(mtbf_s, outages_s + 2.0 * copy_stop_s, reprotection_s, restart_s, failures.common)
         down = restart_unavailability(mtbf_s, outages_s)
         return Shares(down, 1.0 - down)
 
@@ -274,6 +278,7 @@ def year_of(study: failover.FailoverStudy, kind: str, failures: HostFailures, at
         "outage_s": outage_s,
         "backup_outage_s": backup_outage_s,
         "reprotection_s": reprotection_s,
+        "copy_stop_s": copy_stop_s if is_pair else math.nan,
         "unavailability": of_year.down,
         "nines": nines(of_year.down),
         "downtime_s_per_year": of_year.down * YEAR_S,
@@ -303,7 +308,7 @@ def _each_failed(study: failover.FailoverStudy, of_restart: float) -> list[float
     return [of_crash + of_backup for of_crash, of_backup in zip(of_crashes, of_backups, strict=True)]
 
 
-_OF_CRASHES = ("mechanism", "came back", "outage s", "by backup's host s", "protected again after s")
+_OF_CRASHES = ("mechanism", "came back", "outage s", "by backup's host s", "protected again after s", "copy's stop s")
 _OF_YEAR = ("mechanism", "nines", "downtime s/year", "unprotected h/year", "attempts failed/year")
 
 
@@ -340,7 +345,8 @@ def _of_crashes(row: Mapping[str, Any]) -> list[Cell]:
     came_back = share_in_words(binomial_interval(row["came_back"], row["crashes"]))
     outage = _known(row["outage_s"]) if row["came_back"] else f"{row['outage_s']:.4g} (assumed)"
     back = Counted(f"{row['came_back']} of {row['crashes']}", f"({came_back})")
-    return [row["mechanism"], back, outage, _known(row["backup_outage_s"]), _known(row["reprotection_s"])]
+    rest = (_known(row[name]) for name in ("backup_outage_s", "reprotection_s", "copy_stop_s"))
+    return [row["mechanism"], back, outage, *rest]
 
 
 def _of_a_year(row: Mapping[str, Any]) -> list[Cell]:

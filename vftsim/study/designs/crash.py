@@ -309,7 +309,22 @@ def _flows(run: Run, domain: str) -> dict[str, Any]:
 
 
 def planned_reprotection_ns(spec: ModelSpec, domain: str) -> int | None:
-    """Return how long after a takeover a domain is protected again if nothing else fails; ``None``: never.
+    """Return how long after a takeover a domain is protected again if nothing else fails; ``None``: never."""
+    copy_again = planned_copy(spec, domain)
+    if copy_again is None:
+        return None
+    plan = plan_copy(copy_again)
+    return copy_again.delay + plan.live_ns + plan.downtime_ns
+
+
+def planned_stop_s(spec: ModelSpec, domain: str) -> float:
+    """Return how long a guest stands still at the end of the copy that restores redundancy; 0 where none does."""
+    copy_again = planned_copy(spec, domain)
+    return 0.0 if copy_again is None else plan_copy(copy_again).downtime_ns / S
+
+
+def planned_copy(spec: ModelSpec, domain: str) -> ReprotectionSpec | None:
+    """Return the copy that restores redundancy of a domain; ``None``: none does.
 
     Guests of its host that are copied over one network have equal shares of it, but none more than its own rate.
     """
@@ -325,8 +340,7 @@ def planned_reprotection_ns(spec: ModelSpec, domain: str) -> int | None:
         copy_again = copy_again.model_copy(
             update={"rate": fair_share(copy_again.rate, others, spec.networks[network].rate)}
         )
-    plan = plan_copy(copy_again)
-    return copy_again.delay + plan.live_ns + plan.downtime_ns
+    return copy_again
 
 
 def _copy_of(spec: ModelSpec, domain: DomainSpec) -> ReprotectionSpec | None:

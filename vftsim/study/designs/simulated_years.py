@@ -33,7 +33,7 @@ from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
 from vftsim.study.designs.availability import YEAR_S, HostFailures
-from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
+from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, planned_stop_s, simulate_episode
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
 from vftsim.study.execution import Execution
@@ -96,6 +96,11 @@ class Machine:
     def reprotection_ns(self) -> int:
         """Time from a repair until redundancy is back; 0: there is none."""
         return (planned_reprotection_ns(self.model.spec, self.domain) or 0) if self.protection.has_backup else 0
+
+    def copy_stop_s(self, episode: Episode) -> float:
+        """Return how long the guest stands still at the end of the copy that brings redundancy back, if one does."""
+        is_copied = episode.protected_s > 0.0 or episode.is_lost
+        return planned_stop_s(self.model.spec, self.domain) if is_copied and self.protection.has_backup else 0.0
 
     @property
     def tail_ns(self) -> int:
@@ -186,9 +191,11 @@ def measure(machine: Machine, crashes: int) -> Measured:
             episodes.append((each, _outage_s(each, quiet_s[traffic])))
         living = [(each, outage_s) for each, outage_s in episodes if not each.is_dead]
         count = max(len(living), 1)
-        costs_s = [machine.restart_s if each.is_dead else outage_s for each, outage_s in episodes]
+        costs_s = [
+            machine.restart_s if each.is_dead else outage_s + machine.copy_stop_s(each) for each, outage_s in episodes
+        ]
         waits = math.fsum(_redundant_after_s(machine, each, outage_s) for each, outage_s in living)
-        outages = math.fsum(outage_s for _, outage_s in living)
+        outages = math.fsum(outage_s + machine.copy_stop_s(each) for each, outage_s in living)
         around_s = mean_interval(costs_s, CONFIDENCE).half_width
         return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s)
 
@@ -240,6 +247,9 @@ def simulate_year(task: YearTask) -> Year:
             down[rate.name] += outage_s
         wait_s = _redundant_after_s(machine, episode, outage_s)
         unprotected_s += wait_s
+        # A copy that the next fault breaks off stops nothing.
+        if next_ns >= at_ns + (outage_s + wait_s) * S:
+            down[rate.name] += machine.copy_stop_s(episode)
         over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * S), protected_ns or 0)
         if episode.is_lost and machine.protection.has_backup:
             under_way, protected_ns = [], over_ns
