@@ -11,7 +11,20 @@ P, Q = "domains.a.applications.p", "domains.a.applications.q"
 DISK = "domains.a.disks.data"
 BATCH = {"kind": "batch", "demand": "1 ms", "think": "1 ms", "disk_operations": 1}
 OWN, LOCKSTEP = "domains.a.protection", {"kind": "lockstep"}
-REMUS = {"kind": "checkpoint", "interval": "20 ms"}
+REMUS = {"kind": "checkpoint", "interval": "20 ms", "memory": {}, "disk": {}}
+NESTED = {"memory": {}, "disk": {}, "state": {}}
+EPOCHS = {"kind": "hypervisor_epoch", **NESTED}
+LOCAL = {"kind": "micro_checkpoint", "interval": "20 ms", **NESTED}
+QUICK = {"timeout": "30 ms", "backup_timeout": "30 ms", "heartbeat_interval": "10 ms"}
+CRASH = [{"kind": "primary_crash", "at": "50 ms"}]
+
+
+def kemari(fencing: bool, disk: str):
+    again = {"delay": "0 s", "memory": "1 MiB", "disk": disk}
+    failover = {"detection": QUICK, "fencing": fencing, "go_live": "1 ms"}
+    return {"kind": "event_sync", "failover": failover, "reprotection": again}
+
+
 UNREAD = {**LOCKSTEP, "log": {"disk_reads": False}}
 WRITES = {"kind": "disk_bound", "reads": "0 %", "processes": 2, "compute": "100 us"}
 READS = {**WRITES, "reads": "50 %"}
@@ -62,6 +75,19 @@ CASES = {
     "domains.a.disks.spare.service=2 ms": (
         {P: WRITES, DISK: ARRAY, "domains.a.disks.spare": {**ARRAY}},
         {P: {**WRITES, "disk": "spare"}, DISK: ARRAY, Q: WRITES, "domains.a.disks.spare": {**ARRAY}},
+    ),
+    f"{OWN}.memory.touch_rate=90000 /s": ({P: BATCH, OWN: EPOCHS}, {P: BATCH, OWN: REMUS}),
+    f"{OWN}.disk.write_rate=9 MB": ({P: BATCH, OWN: EPOCHS}, {P: BATCH, OWN: REMUS}),
+    f"{OWN}.simulated_cost=30 us": ({P: BATCH, OWN: EPOCHS}, {P: BATCH, OWN: {**EPOCHS, "simulated_rate": "1000 /s"}}),
+    f"{OWN}.channel={{rate: 20 Mbit/s}}": ({P: BATCH, OWN: LOCAL}, {P: BATCH, OWN: {**LOCAL, "shipped": True}}),
+    f"{OWN}.state.receive_cost=9 us": ({P: BATCH, OWN: LOCAL}, {P: BATCH, OWN: {**LOCAL, "shipped": True}}),
+    f"{OWN}.failover.storage_latency=3 ms": (
+        {P: BATCH, OWN: kemari(False, "0 B"), "faults": CRASH},
+        {P: BATCH, OWN: kemari(True, "0 B"), "faults": CRASH},
+    ),
+    f"{OWN}.reprotection.disk_rate=500 Mbit/s": (
+        {P: BATCH, OWN: kemari(False, "0 B"), "faults": CRASH},
+        {P: BATCH, OWN: kemari(False, "1 MB"), "faults": CRASH},
     ),
     f"{P}.swap.process=300 MiB": (
         {P: {**WEB, "swap": {}}, "workloads": OPEN},

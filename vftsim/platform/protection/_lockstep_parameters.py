@@ -298,6 +298,11 @@ class LockstepParameters(ChannelFields):
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""
         reasons = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
+        reasons |= super().without_effect()
+        if self.log.disk_read_rate == 0:
+            reasons["log.disk_read_size"] = "reads of programs have sizes of their own, and there are no others"
+        if not self.failover.fencing:
+            reasons["failover.storage_latency"] = "nobody takes a lock (failover.fencing)"
         if self.log.disk_reads and self.secondary.disk is not None:
             reasons["secondary.disk"] = "what is read travels over the log (log.disk_reads)"
         detection = self.failover.detection

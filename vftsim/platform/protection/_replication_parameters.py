@@ -27,6 +27,15 @@ from vftsim.spec.units import DURATION, MS, US, ByteCount, DurationNs, PeriodNs,
 
 _MB = 1e6
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
+_OF_STATES = (
+    *(f"memory.{key}" for key in ("working_set", "touch_rate", "per_request")),
+    *(f"state.{key}" for key in ("fixed", "page", "compression", "compression_cost", "receive_cost")),
+    *(f"disk.{key}" for key in ("mirrored", "write_rate", "apply_rate")),
+)
+_OF_BACKUPS = (
+    *("channel", "reprotection", "failover", "initial_copy", "disk.mirrored", "disk.apply_rate"),
+    *("state.compression_cost", "state.receive_cost", "sender.page", "sender.state"),
+)
 
 
 RINGS = {"by_path": machine.RINGS_BY_PATH, "lost": machine.LOST_RINGS, "saved": machine.SAVED_RINGS}
@@ -169,6 +178,15 @@ class ReplicationFields(ChannelFields):
         if not self.failover.fencing:
             prices = [each for each in prices if each.key != "failover.storage_latency"]
         return prices
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Those of states where none are sent, those of a backup where there is none, and of a lock nobody takes."""
+        unread = {} if self.sends_pages else dict.fromkeys(_OF_STATES, "the mechanism sends no states")
+        if not self.has_backup:
+            return {**unread, **dict.fromkeys(_OF_BACKUPS, "states stay on their host")}
+        if not self.failover.fencing:
+            unread["failover.storage_latency"] = "nobody takes a lock (failover.fencing)"
+        return {**super().without_effect(), **unread}
 
     @property
     def is_fenced(self) -> bool:

@@ -20,6 +20,7 @@ entry waits for, and TCP's window, which does not limit on a LAN whose bandwidth
 19 kB) is below the buffers.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -86,6 +87,10 @@ class ChannelFields(ProtectionSpec):
     def memory_bytes(self) -> int:
         """Memory of the VM."""
         return (self.reprotection or ReprotectionSpec()).memory
+
+    def without_effect(self) -> Mapping[str, str]:
+        copies_no_disk = self.reprotection is not None and self.reprotection.disk == 0
+        return {"reprotection.disk_rate": "no disk is copied (reprotection.disk)"} if copies_no_disk else {}
 
     @property
     def channel_network(self) -> str | None:

@@ -25,6 +25,7 @@ the primary's; packets that wait for the end of an epoch when the primary fails 
 disk operations under way then go on, which the backup would begin anew; timers of protocols are not buffered.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -122,6 +123,10 @@ class HypervisorEpochFields(HeartbeatFields):
     simulated_cost: DurationNs = Field(15 * US, description="Simulating one of them. Assumption.")
     message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
     entry: ByteCount = Field(64, description="What a packet forwarded takes beside its data. Assumption.")
+
+    def without_effect(self) -> Mapping[str, str]:
+        unread = {} if self.simulated_rate else {"simulated_cost": "no instructions are simulated (simulated_rate)"}
+        return {**super().without_effect(), **unread}
 
     @property
     def records_reads(self) -> bool:
