@@ -7,6 +7,7 @@ import pytest
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.files import to_json
+from vftsim.platform.cpu.parameters import schedulers
 from vftsim.platform.cpu.records import hosts, vcpus
 from vftsim.platform.io.nic import nics
 from vftsim.workloads.flow import FlowResult
@@ -154,6 +155,16 @@ def test_two_hosts_have_each_its_scheduler_and_conserve():
     assert 0.0 < both["metal"].busy < 20.0
     xen = made.engine.rows(hosts)[made.built.hosts["xen"].row]
     assert xen.switch_cost_ns == 3_000
+
+
+@pytest.mark.parametrize("kind", sorted(schedulers()))
+def test_a_host_may_stand_empty(kind):
+    """Whatever schedules it has nothing to do, on several pCPUs too."""
+    job = {"host": "used", "applications": {"job": {"kind": "batch", "demand": "1 ms"}}}
+    spare = {"pcpus": 2, "scheduler": {"kind": kind}}
+    measure = {"warm_up": "0 s", "duration": "100 ms"}
+    _, record = run({"hosts": {"used": {}, "spare": spare}, "domains": {"vm": job}, "measure": measure}, "simpy")
+    assert sum(record.whole.outcomes["hosts.spare"].busy_ns.values()) == 0
 
 
 def test_a_host_runs_as_if_the_other_were_not_there():

@@ -168,7 +168,7 @@ class Cfs(SchedulerSpec):
         weights = {int(engine.rows(cfs_vcpus)[row].weight) for row in range(first, first + count)}
         allowed = {len(allowed_numbers(engine, row)) for row in range(first, first + count)}
         all_pcpus = int(engine.rows(hosts)[host].pcpus)
-        return all_pcpus > 1 and (len(weights) > 1 or min(allowed) < all_pcpus)
+        return all_pcpus > 1 and (len(weights) > 1 or min(allowed, default=all_pcpus) < all_pcpus)
 
     @staticmethod
     def _weigh(engine: Engine, row: int, wakeup_ns: int) -> None:
