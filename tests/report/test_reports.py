@@ -203,6 +203,13 @@ def test_everything_is_escaped():
         assert "&lt;script&gt;" in text
 
 
+def test_a_key_at_the_begin_of_a_title_keeps_its_small_letter():
+    """ "Workloads.pages.latency.p95 depends on ..." names nothing that can be asked for."""
+    texts = ("workloads.pages.latency.p95 depends on one factor.", "an outage of 1.5 s")
+    text = page("s", [Answer(each) for each in texts])
+    assert [f" data-name>{each}" in text for each in texts] == [True, False]
+
+
 def test_a_fit_and_a_validation_have_pages(calibrated, validated):
     assert "parameters are told by the data" in calibrated.report()
     found = Read(page("lab", validated.blocks()))
@@ -213,7 +220,7 @@ def test_a_fit_and_a_validation_have_pages(calibrated, validated):
 def test_the_picture_of_a_directory_shows_the_charts_of_the_page(made, kind):
     charts = [block for block in vftsim.open(made(kind).folder).blocks() if isinstance(block, Chart | Bars)]
     assert (made(kind).folder / "charts.png").exists() == bool(charts)
-    titles = re.findall(r"<figcaption>([^<]+)", made(kind).page)
+    titles = re.findall(r"<figcaption[^>]*>([^<]+)", made(kind).page)
     assert [unescape(title) for title in titles] == [chart.title for chart in charts]
     if charts:
         assert (made(kind).folder / "charts.png").read_bytes().startswith(b"\x89PNG")
