@@ -273,7 +273,11 @@ def test_what_is_set_in_vain_is_named_with_its_reason():
     cap, moderation, warm_up = without_effect(spec)
     assert cap == "domains.sut.cap: the scheduler native does not read it"
     assert moderation.startswith("domains.sut.interfaces.eth0.path.moderation: with interrupt_cost and packet_cost 0")
-    assert warm_up == "measure.warm_up: its workloads have phases of their own"
+    assert warm_up == "measure.warm_up: workloads.calls has phases of its own, which say how long a run lasts"
+    relay = "domains.sut.applications.relay={kind: media_relay}"
+    media = "workloads.media={kind: rtp, to: sut.relay, streams: 1}"
+    beside = load_model("lab-native", [relay, media, "measure.warm_up=3 s", "measure.duration=9 s"]).spec
+    assert [each.partition(":")[0] for each in without_effect(beside)] == ["measure.duration"], "its figures leave 3 s"
     dear = load_model(
         "lab-native", ["domains.sut.interfaces.eth0.path={kind: moderated, moderation: 1 ms, packet_cost: 1 us}"]
     )

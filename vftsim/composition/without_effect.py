@@ -42,11 +42,11 @@ def without_effect(spec: ModelSpec) -> list[str]:
         lines += [f"networks.{name}.{key}: {why}" for key, why in _changed(network, _of_network(spec, name))]
     for name, workload in spec.workloads.items():
         lines += [f"workloads.{name}.{key}: {why}" for key, why in _changed(workload, workload.without_effect())]
-    if spec.workloads and all(workload.longest_ns() for workload in spec.workloads.values()):
-        why = "its workloads have phases of their own"
-        lines += [
-            f"measure.{key}: {why}" for key, why in _changed(spec.measure, dict.fromkeys(["warm_up", "duration"], why))
-        ]
+    if spec.phased:
+        others = any(not workload.longest_ns() for workload in spec.workloads.values())
+        keys = ["duration"] if others else ["warm_up", "duration"]
+        why = f"workloads.{spec.phased} has phases of its own, which say how long a run lasts"
+        lines += [f"measure.{key}: {why}" for key, why in _changed(spec.measure, dict.fromkeys(keys, why))]
     return lines
 
 
