@@ -469,6 +469,14 @@ def test_background_traffic_of_more_than_the_line_is_said(period, message):
     assert found == ["networks.lan.background asks for 114.3 Mbit/s, and networks.lan.rate is 100 Mbit/s"] * message
 
 
+@pytest.mark.parametrize(("latency", "is_late"), [("29 ms", False), ("30 ms", True)])
+def test_streams_that_the_network_makes_too_late_are_said(latency, is_late):
+    """A play-out delay of 60 ms, and a latency each way."""
+    spec = load_model("xen-media", [f"networks.lan.latency={latency}"]).spec
+    told = "workloads.media.playout: each packet comes after the 60 ms, as networks.lan.latency is 60 ms there and back"
+    assert [text.startswith(told) for text in remarks(spec)] == [True] * is_late
+
+
 @pytest.mark.parametrize(("burst", "is_lost"), [("10 kB", False), ("11 kB", True)])
 def test_background_traffic_that_no_queue_takes_is_named(burst, is_lost):
     """Bursts of 10 kB every 10 ms through a queue of 10 kB; the link sends one in 0.8 ms."""

@@ -62,7 +62,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     texts += [_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items()]
     texts += [lost_beside(spec, domain) for domain in crashing]
     texts += [f"domains.{name}.{text}" for name, domain in spec.domains.items() for text in slow_starts(domain)]
-    for of_model in (_of_faults, _idle_bounds, _overbooked, _beyond_line, _lost_bursts, _unseen):
+    for of_model in (_of_faults, _idle_bounds, _overbooked, _beyond_line, _lost_bursts, _unseen, _all_too_late):
         texts += of_model(spec)
     return [*filter(None, texts)]
 
@@ -94,6 +94,19 @@ def _unseen(spec: ModelSpec) -> Iterator[str]:
                     f"workloads.{name}.{key}: its {peak.rate:g} % come when nothing is measured, and figures are "
                     f"of {begin} to {end} of its {format_duration(load.profile_ns)}"
                 )
+
+
+def _all_too_late(spec: ModelSpec) -> Iterator[str]:
+    """Yield the streams of which the network alone makes each packet too late to be played."""
+    for name, workload in spec.workloads.items():
+        network = spec.arrival_of(workload)[1]
+        there_and_back_ns = 2 * spec.networks[network].latency
+        if 0 < workload.playout_ns <= there_and_back_ns:
+            yield (
+                f"workloads.{name}.playout: each packet comes after the {format_duration(workload.playout_ns)}, as "
+                f"networks.{network}.latency is {format_duration(there_and_back_ns)} there and back, so that all count "
+                "as lost for voice quality, which has no value then"
+            )
 
 
 def lost_beside(spec: ModelSpec, struck: str) -> str:

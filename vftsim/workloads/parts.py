@@ -462,6 +462,11 @@ class WorkloadSpec(Spec):
         return getattr(self, "agents_in", None)
 
     @property
+    def playout_ns(self) -> int:
+        """From how late on, there and back, a packet is of no use; 0: none is."""
+        return 0
+
+    @property
     def wire_bits_per_s(self) -> float:
         """What its settings ask of the line on average; 0: that hangs on more."""
         return 0.0

@@ -245,6 +245,10 @@ class RtpSpec(WorkloadSpec):
         )
 
     @property
+    def playout_ns(self) -> int:
+        return self.playout
+
+    @property
     def wire_bits_per_s(self) -> float:
         """Frames of all streams."""
         return self.streams * self.frame_bytes * 8e9 / self.interval
