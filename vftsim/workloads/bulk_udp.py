@@ -144,7 +144,12 @@ class BulkUdpSpec(BulkClientsSpec):
     kind: Literal["bulk_udp"] = "bulk_udp"
     to: str = Field("server", description="Domain that receives.")
     rate: BitRate = Field(1_000_000, ge=1_000, description="Payload offered by each. Default: iperf 2, 1 Mbit/s.")
-    payload: int = Field(1470, ge=16, le=8972, description="Bytes of a datagram. Default: iperf 2.")
+    payload: int = Field(
+        1470,
+        ge=16,
+        le=8972,
+        description="Bytes of a datagram; above 1472 it is a jumbo frame (MTU 9000), not fragments. Default: iperf 2.",
+    )
     send_cost: DurationNs = Field(
         0, description="CPU time that a client needs for a datagram, least time between two. Assumption: none."
     )

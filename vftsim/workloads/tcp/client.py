@@ -273,7 +273,12 @@ class BulkTcpSpec(BulkClientsSpec):
         le=5_900_000,
         description="Receive window. Assumption: what Linux tunes itself to in a LAN.",
     )
-    mss: int = Field(1448, ge=536, le=8948, description="Payload of a segment. Default: 1500 less 52 TCP/IP headers.")
+    mss: int = Field(
+        1448,
+        ge=536,
+        le=8948,
+        description="Payload of a segment; above 1448 in jumbo frames (MTU 9000). Default: 1500 less 52 of TCP/IP.",
+    )
     initial_window: int = Field(10, ge=1, le=64, description="Segments sent at first. Default: RFC 6928, Linux 2.6.39.")
     delayed_ack: DurationNs = Field(
         40_000_000, description="Longest wait of an acknowledgement (RFC 1122, 4.2.3.2); 0: none. Default: Linux."
