@@ -12,8 +12,8 @@ Rules, for ordinary processes on one CPU:
   ``wakeup_granularity``.
 
 As modelled: runs end exactly where the kernel looks at ticks; several vCPUs share one queue and divide its
-weight. Left out: groups and their bandwidth, ``LAST_BUDDY``, the half slice by which a new process starts
-behind.
+weight.  Assumption: who does a job by itself has slept until it came.  Left out: groups and their bandwidth,
+``LAST_BUDDY``, the half slice by which a new process starts behind.
 """
 
 from typing import ClassVar, Literal
@@ -88,7 +88,9 @@ def begin_process(sim: Sim, domain: Domain, process: Process, cfs_guest_process:
 def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: CfsGuestDomain = BESIDE) -> None:
     """Place it before the least by half a latency at most, and queue it."""
     cfs_guest_process = cfs_guest_processes(sim)[process.row]
-    cfs_guest_process.virtual_ns = max(cfs_guest_process.virtual_ns, ours.least_ns - ours.latency_ns // 2)
+    placed_ns = ours.least_ns - ours.latency_ns // 2
+    # A job by itself is one of a process that has slept until it came.
+    cfs_guest_process.virtual_ns = placed_ns if process.is_single else max(cfs_guest_process.virtual_ns, placed_ns)
     ours.weight += process.weight
     cfs_guest_list.push(sim, ours.runnable, process.row)
 
