@@ -95,12 +95,14 @@ def test_what_is_asked_for_at_a_rate_costs_what_its_hypervisor_makes_it_cost(nam
 
 
 @pytest.mark.parametrize("is_observed", [False, True])
-def test_periodic_loads_of_one_period_do_not_keep_step(is_observed: bool):
-    """Eight of 5 of 100 ms on one pCPU: they wait less than random ones, M/D/1; in step it is 17.5 ms."""
-    load = {"kind": "periodic_load", "busy": "5 ms", "period": "100 ms"}
+@pytest.mark.parametrize("periods_ms", [(100,) * 8, (25, 50, 100, 200, 200)])
+def test_periodic_loads_do_not_keep_step(is_observed: bool, periods_ms: tuple[int, ...]):
+    """Of 5 ms each, 40 % of one pCPU: they wait less than random ones, M/D/1; in step it is 17.5 and 4.7 ms."""
+    load = {"kind": "periodic_load", "busy": "5 ms"}
+    guests = [{"applications": {"load": {**load, "period": f"{period_ms} ms"}}} for period_ms in periods_ms]
     data = {
         "hosts": {"host": {"scheduler": {"kind": "round_robin"}}},
-        "domains": {"guest": {"count": 8, "applications": {"load": load}}},
+        "domains": {f"guest-{number}": guest for number, guest in enumerate(guests)},
         "measure": {"warm_up": "0 s", "duration": "10 s"},
     }
     made = Run(checked(data), 1, 0, observed=is_observed)

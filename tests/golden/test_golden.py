@@ -34,7 +34,8 @@ that waits is more urgent (``media-rtds``, ``virtual-shared-core-rtds``).  By eq
 that wakes under z/VM counts from the present of those it meets (``media-zvm``, ``media-zvm-shares``,
 ``virtual-shared-core-zvm``).  By Linux's ``update_min_vruntime`` and its run queue for each pCPU, and by equal shares
 of pinned machines that meet late: one that wakes under cfs or esxi counts from those on the pCPUs that it may use
-(``media-cfs-quota-shares``, ``virtual-shared-core-cfs``, ``virtual-shared-core-esxi``).
+(``media-cfs-quota-shares``, ``virtual-shared-core-cfs``, ``virtual-shared-core-esxi``).  By queues of loads that know
+nothing of each other: those whose periods divide each other do not begin together (20 with a vmkernel and a manager).
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Periodic CPU work as an application: machines and duties that share a host without being modelled further.
 
-Protection makes it cost ``execution`` times as much, as all work of a guest.  Loads of one period do not keep step: the
-first begins with the run, each other one at a random instant of its period.
+Protection makes it cost ``execution`` times as much, as all work of a guest.  Loads do not keep step, of one period or
+of periods that divide each other: the first begins with the run, each other one at a random instant of its period.
 """
 
 from typing import Literal
@@ -51,11 +51,9 @@ class PeriodicLoad(Program):
     def __init__(self, spec: PeriodicLoadSpec, context: InstallContext) -> None:
         super().__init__(context)
         rows = context.engine.rows(cyclic_loads)
-        is_alone = all(
-            int(rows[row].period_ns) != spec.period for row in range(1, context.engine.used(cyclic_loads) + 1)
-        )
+        is_first = context.engine.used(cyclic_loads) == 0
         self._load = add_load(context.engine, context.domain, spec, context.number)
-        if not is_alone:
+        if not is_first:
             rows[self._load].phase_ns = context.streams.phase_ns(
                 "periodic_load.phase", context.serial(spec), spec.period
             )
