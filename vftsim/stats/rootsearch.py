@@ -131,7 +131,6 @@ def capacity_search(
     confidence: float = 0.95,
     runs_per_level: int = 200,
     budget: int = 5000,
-    floor: float = 0.0,
     mapper: Mapper = map,
     batch: int = 1,
     allows: Callable[[float], bool] = lambda _: True,
@@ -142,22 +141,22 @@ def capacity_search(
     If larger levels ease the objective, for the lowest.  ``passes(level, replication)`` runs one replication and tells
     whether it met the objective: its number must select its random numbers, the level must not.  The capacity is
     expected from ``low`` to ``high``, and searched further if it is not there, as far as ``allows`` says that there can
-    be such a level; ``resolution`` is a difference that does not matter.  The level ``floor`` is known to pass without
-    a test: no load at all (to fail, if larger levels ease).  ``runs_per_level`` and ``budget`` bound the runs at one
+    be such a level; ``resolution`` is a difference that does not matter.  The level 0 is known to pass without a
+    test: no load at all (to fail, if larger levels ease).  ``runs_per_level`` and ``budget`` bound the runs at one
     level and in all. ``mapper`` is as the built-in ``map``: an executor's runs a batch in parallel; the answer does not
     depend on its size.
     """
-    if not (floor <= low < high and 0.0 < resolution <= high - low):
+    if not (0.0 <= low < high and 0.0 < resolution <= high - low):
         raise UsageError(
-            f"need floor <= low < high and 0 < resolution <= high - low, got floor {floor}, "
-            f"low {low}, high {high}, resolution {resolution}"
+            f"need 0 <= low < high and 0 < resolution <= high - low, "
+            f"got low {low}, high {high}, resolution {resolution}"
         )
     if not (0.0 < probability < 1.0 and 0.0 < confidence < 1.0):
         raise UsageError(f"probability {probability} and confidence {confidence} must lie between 0 and 1")
     if min(runs_per_level, budget, batch) < 1:
         raise UsageError("runs per level, budget and batch must be at least 1")
     prober = Prober(passes, probability, (1.0 - confidence) / 2.0, runs_per_level, budget, mapper, batch)
-    search = _Search(prober, floor, low, high, resolution, allows, eases)
+    search = _Search(prober, low, high, resolution, allows, eases)
     budget_ended = False
     try:
         search.run()
@@ -172,7 +171,6 @@ class _Search:
     """Bisection over the indices of a grid of levels; index 0 is the expected lower end."""
 
     prober: Prober
-    floor: float
     low: float
     high: float
     resolution: float
@@ -182,7 +180,7 @@ class _Search:
     def __post_init__(self) -> None:
         self._is_bounded = False
         self._span = self._steps(self.low, self.high)
-        self._floor_index = -self._steps(self.floor, self.low)
+        self._floor_index = -self._steps(0.0, self.low)
         near = (0, 1, *(self._floor_index + (1 << n) for n in reversed(range((-self._floor_index).bit_length()))))
         self._inside = next((index for index in near if self.allows(self._level(index))), 0)
         lowest = self._floor_index + 1
@@ -304,7 +302,7 @@ class _Search:
 
     def _level(self, index: int) -> float:
         if index <= self._floor_index:
-            return self.floor
+            return 0.0
         return float(f"{self.low + index * self.resolution:.12g}")
 
 
