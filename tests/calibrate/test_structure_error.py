@@ -90,7 +90,7 @@ def test_a_prediction_has_the_range_beside_its_own(tmp_path, capsys):
 def test_shipped_rows_are_read_and_mistakes_are_told(tmp_path):
     assert read_held_out("linux-lab").runs == 22
     assert math.isfinite(read_held_out("sip-lab").around("cpu", 50.0, 50.0, 50.0)[1])
-    with pytest.raises(UsageError, match="no shipped lab of that name; there are linux-lab, sip-lab"):
+    with pytest.raises(UsageError, match="no shipped lab's held-out rows of that name; did you mean 'linux-lab'"):
         read_held_out("linux")
     wrong = tmp_path / "rows.json"
     wrong.write_text('{"rows": [{"environment": "a"}]}')

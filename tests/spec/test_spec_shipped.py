@@ -5,6 +5,7 @@ import pytest
 import vftsim.spec
 from vftsim.errors import UsageError
 from vftsim.spec import find, list_shipped, shipped, shipped_dir
+from vftsim.spec.shipped import file_or_shipped
 
 
 @pytest.fixture
@@ -25,7 +26,6 @@ def test_this_installation_has_its_rooms():
 
 def test_lists_names_without_suffix(rooms):
     assert list_shipped("models") == ("lab-virtual", "xen-media/mixed-d")
-    assert list_shipped("models", (".md",)) == ("README",)
 
 
 @pytest.mark.parametrize("name", ["lab-virtual", "lab-virtual.yaml", "xen-media/mixed-d"])
@@ -62,6 +62,15 @@ def test_a_name_of_a_file_without_its_suffix_is_told_the_file(rooms, monkeypatch
         find("models", "shop")
     with pytest.raises(UsageError, match="'vftsim' is a directory or a pipe; name a file"):
         find("models", "vftsim")
+
+
+def test_a_file_comes_before_a_shipped_name_of_any_kind(rooms):
+    own, shipped = rooms / "own.yaml", rooms / "models" / "lab-virtual.yaml"
+    own.write_text("name: own\n")
+    assert file_or_shipped(str(own), {"lab": shipped}, "study") == own
+    assert file_or_shipped("lab", {"lab": shipped}, "study") == shipped
+    with pytest.raises(UsageError, match=r"no file 'lap' and no shipped study of that name; did you mean 'lab'\?"):
+        file_or_shipped("lap", {"lab": shipped}, "study")
 
 
 def test_a_missing_room(rooms):

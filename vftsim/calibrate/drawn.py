@@ -28,7 +28,7 @@ from vftsim.errors import UsageError
 from vftsim.sampling.streams import Streams
 from vftsim.spec import shipped_dir
 from vftsim.spec.explain import first_mistake
-from vftsim.spec.suggest import listing
+from vftsim.spec.shipped import file_or_shipped
 from vftsim.study.runs.model import Model
 
 LARGEST_BYTES = 16 * 1024 * 1024
@@ -172,9 +172,10 @@ def accepted(spec: ModelSpec) -> str:
     return ""
 
 
-def shipped_fits() -> tuple[str, ...]:
-    room = shipped_dir("calibration")
-    return tuple(sorted(f"{p.parent.parent.name}/{p.stem}" for p in room.glob("*/fitted/*.json")))
+def shipped_fits() -> dict[str, Path]:
+    """Return the files of the shipped fits by name."""
+    files = sorted(shipped_dir("calibration").glob("*/fitted/*.json"))
+    return {f"{path.parent.parent.name}/{path.stem}": path for path in files}
 
 
 def read_fit(name_or_path: str) -> DrawableFit:
@@ -182,7 +183,7 @@ def read_fit(name_or_path: str) -> DrawableFit:
 
     Refuses a name that there is not, and a file that is no fit.
     """
-    path = _file_of(name_or_path)
+    path = file_or_shipped(name_or_path, shipped_fits(), "fit")
     try:
         if path.stat().st_size > LARGEST_BYTES:
             raise UsageError(f"'{path}' has more than {LARGEST_BYTES >> 20} MiB: no fit of vftsim")
@@ -190,15 +191,6 @@ def read_fit(name_or_path: str) -> DrawableFit:
     except ValidationError as error:
         raise UsageError(f"'{path}' is no fit that 'vftsim calibrate -o' wrote: {first_mistake(error)}") from None
     return _drawable(name_or_path, file)
-
-
-def _file_of(name: str) -> Path:
-    given, room = Path(name), shipped_dir("calibration")
-    folder, _, fit_name = name.partition("/")
-    for path in (given, room / folder / "fitted" / f"{fit_name}.json"):
-        if path.is_file():
-            return path
-    raise UsageError(f"no file '{name}' and no shipped fit of that name; shipped: {listing(shipped_fits())}")
 
 
 def _drawable(name: str, file: _File) -> DrawableFit:

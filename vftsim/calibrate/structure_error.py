@@ -14,7 +14,6 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -25,6 +24,7 @@ from vftsim.errors import UsageError
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import shipped_dir
 from vftsim.spec.explain import first_mistake
+from vftsim.spec.shipped import file_or_shipped
 
 ENOUGH = 19
 """Errors from which a range of nine of ten is one by its rule."""
@@ -122,12 +122,8 @@ def read_held_out(name_or_path: str) -> StructureError:
 
     Refuses a file that is not there, or has no such rows.
     """
-    room = shipped_dir("calibration")
-    shipped = room / name_or_path / "held-out.json"
-    path = Path(name_or_path) if Path(name_or_path).is_file() else shipped
-    if not path.is_file():
-        names = ", ".join(sorted(each.parent.name for each in room.glob("*/held-out.json")))
-        raise UsageError(f"--held-out: no file '{name_or_path}', and no shipped lab of that name; there are {names}")
+    labs = {path.parent.name: path for path in sorted(shipped_dir("calibration").glob("*/held-out.json"))}
+    path = file_or_shipped(name_or_path, labs, "lab's held-out rows")
     try:
         file = HeldOutFile.model_validate_json(path.read_bytes())
     except ValidationError as error:

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from vftsim.labs.dataset import FILE
 from vftsim.spec import Room, list_shipped, shipped_dir
-from vftsim.spec.shipped import SUFFIXES, is_file
+from vftsim.spec.shipped import SUFFIX, is_file
 from vftsim.spec.suggest import instead, shown
 from vftsim.spec.yaml_source import Node
 
@@ -31,7 +31,7 @@ def shipped_datasets() -> tuple[str, ...]:
 def _candidates(node: Node, room: Room) -> list[Path]:
     """Return where the file that a value names may be."""
     name, beside, shipped = str(node.value), Path(node.file).parent, shipped_dir(room)
-    names = [name, *(name + suffix for suffix in SUFFIXES if not name.endswith(suffix))]
+    names = [name] if name.endswith(SUFFIX) else [name, name + SUFFIX]
     return [folder / each for folder in (beside, shipped) for each in names]
 
 

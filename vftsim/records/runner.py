@@ -23,23 +23,22 @@ from vftsim.errors import UsageError
 from vftsim.records import forms
 from vftsim.records.definition import RecordSpec, Runs
 from vftsim.records.expressions import Names, evaluate, write
-from vftsim.spec import list_shipped, load, shipped_dir
-from vftsim.spec.shipped import is_file
+from vftsim.spec import load, shipped_dir
+from vftsim.spec.shipped import file_or_shipped
 from vftsim.spec.suggest import did_you_mean, instead, listing, shown
 from vftsim.study.figures.names import check_names
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers
 
-FILE = "record"
 Figures = dict[str, list[float]]
 """Values of each replication by name."""
 Results = Mapping[str, Figures]
 
 
-def names() -> tuple[str, ...]:
-    files = (Path(each) for each in list_shipped("calibration"))
-    return tuple(path.parent.name for path in files if path.name == FILE)
+def shipped_records() -> dict[str, Path]:
+    """Return the files of the shipped records by name."""
+    return {path.parent.name: path for path in sorted(shipped_dir("calibration").glob("*/record.yaml"))}
 
 
 @dataclass(frozen=True)
@@ -206,10 +205,7 @@ class Record:
 @cache
 def read(name: str) -> Record:
     """Return a shipped record by its name, or one of one's own by its file; refuse a missing or wrong one."""
-    path = Path(name) if name.endswith(".yaml") else shipped_dir("calibration") / name / f"{FILE}.yaml"
-    if not is_file(path):
-        hint = did_you_mean(name, names()) or ";"
-        raise UsageError(f"there is no record '{name}'{hint} {listing(names())}, or a file of your own (.yaml)")
+    path = file_or_shipped(name, shipped_records(), "record", ", or a file of your own (.yaml)")
     spec = load(path, RecordSpec)
     return Record(name, path.parent, spec, spec.budget)
 

@@ -6,6 +6,7 @@ path in the room without suffix: ``lab-virtual``, ``xen-media/mixed-d``.
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,7 @@ Room = Literal["models", "calibration", "experiments"]
 
 PACKAGE = Path(__file__).resolve().parent.parent
 """Where vftsim is: the folder of its rooms."""
-SUFFIXES = (".yaml",)
+SUFFIX = ".yaml"
 
 
 def shipped_dir(room: Room) -> Path:
@@ -27,32 +28,37 @@ def shipped_dir(room: Room) -> Path:
     raise UsageError(f"this installation of vftsim lacks its '{room}' files; install it again")
 
 
-def list_shipped(room: Room, suffixes: tuple[str, ...] = SUFFIXES) -> tuple[str, ...]:
+def list_shipped(room: Room) -> tuple[str, ...]:
     """Return the names of a room's files, sorted."""
     folder = shipped_dir(room)
-    files = (p.relative_to(folder) for p in folder.rglob("*") if p.suffix in suffixes and p.is_file())
-    return tuple(sorted({path.with_suffix("").as_posix() for path in files}))
+    files = (path.relative_to(folder) for path in folder.rglob(f"*{SUFFIX}") if path.is_file())
+    return tuple(sorted(path.with_suffix("").as_posix() for path in files))
 
 
-def find(room: Room, name_or_path: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path:
+def find(room: Room, name_or_path: str) -> Path:
     """Return the file a user means: a path that exists, else a shipped name; refuse what is neither."""
     path = Path(name_or_path)
     if is_file(path):
         return path
-    names = list_shipped(room, suffixes)
-    bare = name_or_path
-    for suffix in suffixes:
-        bare = bare.removesuffix(suffix)
+    names, bare = list_shipped(room), name_or_path.removesuffix(SUFFIX)
     if bare in names:
-        for suffix in suffixes:
-            shipped = shipped_dir(room) / (bare + suffix)
-            if is_file(shipped):
-                return shipped
+        return shipped_dir(room) / f"{bare}{SUFFIX}"
     if name_or_path and os.path.lexists(path):
         raise UsageError(f"{shown(name_or_path)} is a directory or a pipe; name a file, which can be read twice")
-    beside = [text for suffix in suffixes if is_file(Path(text := f"{name_or_path}{suffix}"))]
-    others = f"; did you mean '{beside[0]}'?" if beside else instead(bare, names, f"shipped {room}:")
+    beside = f"{name_or_path}{SUFFIX}"
+    others = f"; did you mean '{beside}'?" if is_file(Path(beside)) else instead(bare, names, f"shipped {room}:")
     raise UsageError(f"no file {shown(name_or_path)} and none shipped by that name{others}")
+
+
+def file_or_shipped(name_or_path: str, files: Mapping[str, Path], kind: str, more: str = "") -> Path:
+    """Return the file a user means: a path that exists, else one of these by its name; refuse what is neither."""
+    path = Path(name_or_path)
+    if is_file(path):
+        return path
+    if name_or_path in files:
+        return files[name_or_path]
+    others = instead(name_or_path, files, "shipped:")
+    raise UsageError(f"no file {shown(name_or_path)} and no shipped {kind} of that name{others}{more}")
 
 
 def is_file(path: Path) -> bool:

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.spec import Items, Percent, Room, Spec, json_schema, list_shipped, load, shipped_dir
-from vftsim.spec.shipped import is_file
-from vftsim.spec.suggest import did_you_mean, instead, listing, shown
+from vftsim.spec import Items, Percent, Room, Spec, json_schema, load, shipped_dir
+from vftsim.spec.shipped import file_or_shipped
+from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.spec.units import numbers_of
 from vftsim.study.figures.frames import OF_ESTIMATES
 
@@ -209,23 +209,15 @@ def study_schema() -> dict[str, Any]:
     return json_schema(StudySpec, "vftsim study")
 
 
-def shipped_studies() -> tuple[str, ...]:
-    head = f"{FOLDER}/"
-    return tuple(name.removeprefix(head) for name in list_shipped(ROOM) if name.startswith(head))
+def shipped_studies() -> dict[str, Path]:
+    """Return the files of the shipped studies by name."""
+    return {path.stem: path for path in sorted((shipped_dir(ROOM) / FOLDER).glob("*.yaml"))}
 
 
 def find_study(name_or_path: str) -> Path:
     """Return the file that a user means, a path that exists, else a shipped name; refuse what is neither."""
-    given = Path(name_or_path)
-    if is_file(given):
-        return given
-    names = shipped_studies()
-    if name_or_path in names:
-        return shipped_dir(ROOM) / FOLDER / f"{name_or_path}.yaml"
-    raise UsageError(
-        f"no file {shown(name_or_path)} and no shipped study of that name{instead(name_or_path, names, 'shipped:')}; "
-        "'vftsim study --gen-config MODEL' prints one to begin with"
-    )
+    more = "; 'vftsim study --gen-config MODEL' prints one to begin with"
+    return file_or_shipped(name_or_path, shipped_studies(), "study", more)
 
 
 def read_study(name_or_path: str) -> tuple[StudySpec, Path]:
