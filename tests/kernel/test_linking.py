@@ -349,7 +349,7 @@ def is_handed_nothing(sim: Sim, nothing: Record) -> None:
     [
         (calls_skips, "without continue and else"),
         (calls_misnames, "Item has no colour"),
-        (has_nobody_beside, "label stands beside none of its arguments"),
+        (has_nobody_beside, "label stands beside none of its arguments, and none names it"),
         (is_handed_nothing, r"handed a Record, of which there are \d+ tables"),
     ],
 )

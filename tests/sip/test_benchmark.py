@@ -57,7 +57,7 @@ def on_end(sim: Sim, place: int) -> None:
 
 @entry
 def note_inadequate(sim: Sim, row: int) -> None:
-    inadequate(sim, benches(sim)[attempts(sim)[row].bench], attempts(sim)[row])
+    inadequate(sim, attempts(sim)[row])
 
 
 class Judged(ImsBenchSpec):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vftsim.workloads.tcp import receiver, sender
+from vftsim.workloads.tcp import connection as tcp
 
 MS = 1_000_000
 BULK = SimpleNamespace(
@@ -47,13 +47,13 @@ def connection(**values):
 
 def duplicate(client, count=1):
     for _ in range(count):
-        sender.take_acknowledgement(SIM, BULK, client, client.una, -1, 0)
+        tcp.take_acknowledgement(SIM, BULK, client, client.una, -1, 0)
 
 
 def acknowledge(client, count, sent=0):
     """So many more segments have arrived, and so many more were sent before; no round trip is measured."""
     client.nxt += sent
-    sender.acknowledged(SIM, BULK, client, client.una + count, -1)
+    tcp.acknowledged(SIM, client, client.una + count, -1, BULK)
 
 
 def test_the_third_duplicate_acknowledgement_sends_again():
@@ -75,7 +75,7 @@ def test_the_threshold_is_half_of_what_was_under_way_and_two_at_least(under_way:
     duplicate(lost, 3)
     assert lost.threshold == threshold
     late_sim = SimpleNamespace(now_ns=5)
-    assert sender.is_timed_out(late_sim, late, 0)
+    assert tcp.is_timed_out(late_sim, late, 0)
     assert (late.threshold, late.window, late.nxt) == (threshold, 1, 100)
 
 
@@ -119,7 +119,7 @@ def test_the_time_out_follows_round_trips_and_their_deviation(trips_ms, srtt_ms,
     """RFC 6298, 2.2 and 2.3: R, R/2; then RTTVAR by 1/4 against the SRTT before, SRTT by 1/8; RTO = SRTT + 4 RTTVAR."""
     client = connection()
     for trip_ms in trips_ms:
-        sender.measure(BULK, client, trip_ms * MS)
+        tcp.measure(BULK, client, trip_ms * MS)
     assert client.rtt_ns == srtt_ms * MS
     assert client.deviation_ns == rttvar_ms * MS
     assert client.rto_ns == (srtt_ms + 4 * rttvar_ms) * MS
@@ -128,11 +128,11 @@ def test_the_time_out_follows_round_trips_and_their_deviation(trips_ms, srtt_ms,
 def test_a_time_out_that_has_become_shorter_is_noticed_when_it_is_due(monkeypatch):
     """RFC 6298, 5.3: each acknowledgement restarts the timer with the present time-out, and that of 1 s is no more."""
     planned_ns = []
-    monkeypatch.setattr(sender, "at", lambda sim, due_ns, *what: planned_ns.append(due_ns) or len(planned_ns))
+    monkeypatch.setattr(tcp, "at", lambda sim, due_ns, *what: planned_ns.append(due_ns) or len(planned_ns))
     client = connection(row=1, look_ns=0)
     for rto_ms in (1000, 200, 400):
         client.rto_ns = rto_ms * MS
-        sender.set_timer(SIM, client, 0)
+        tcp.set_timer(SIM, client, 0)
     # The last is looked for by the event of the second, which comes early.
     assert planned_ns == [1000 * MS, 200 * MS]
     assert (client.timer, client.due_ns) == (2, 400 * MS)
@@ -141,15 +141,15 @@ def test_a_time_out_that_has_become_shorter_is_noticed_when_it_is_due(monkeypatc
 def test_the_time_out_has_a_least_and_a_longest_value_and_doubles():
     """RFC 6298, 2.4, 2.5 and 5.5."""
     client = connection()
-    sender.measure(SimpleNamespace(min_rto_ns=200 * MS), client, MS)
+    tcp.measure(SimpleNamespace(min_rto_ns=200 * MS), client, MS)
     assert client.rto_ns == 200 * MS
     waits_ms = []
     for _ in range(10):
         client.due_ns = client.nxt = 1
-        assert sender.is_timed_out(SimpleNamespace(now_ns=5), client, 0)
+        assert tcp.is_timed_out(SimpleNamespace(now_ns=5), client, 0)
         waits_ms.append(client.rto_ns // MS)
     assert waits_ms == [400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000]
-    sender.measure(BULK, client := connection(), 50_000 * MS)
+    tcp.measure(BULK, client := connection(), 50_000 * MS)
     assert client.rto_ns == 60_000 * MS
 
 
@@ -158,18 +158,18 @@ def test_further_time_outs_of_a_segment_leave_the_threshold():
     client, late = connection(), SimpleNamespace(now_ns=5)
     for _ in range(3):
         client.due_ns, client.nxt = 1, max(client.nxt, client.una + 1)
-        assert sender.is_timed_out(late, client, 0)
+        assert tcp.is_timed_out(late, client, 0)
         assert (client.threshold, client.window) == (10, 1)
     acknowledge(client, 6, sent=6)
     client.due_ns, client.nxt = 1, client.una + 8
-    assert sender.is_timed_out(late, client, 0)
+    assert tcp.is_timed_out(late, client, 0)
     assert client.threshold == 4
 
 
 def test_a_loss_within_what_a_time_out_sends_again_is_no_second_loss():
     """RFC 6582, 3.2, 2 and 4: duplicates of what was sent before the time-out do not halve the window once more."""
     client = connection(due_ns=1)
-    sender.is_timed_out(SimpleNamespace(now_ns=5), client, 0)
+    tcp.is_timed_out(SimpleNamespace(now_ns=5), client, 0)
     assert client.recover == 120
     client.nxt = 102
     duplicate(client, 3)
@@ -178,7 +178,7 @@ def test_a_loss_within_what_a_time_out_sends_again_is_no_second_loss():
 
 
 def data(client, first, count=1, stamp_ns=0):
-    return receiver.take_data(SIM, BULK, client, first * 256 + count, stamp_ns)
+    return tcp.take_data(SIM, client, first * 256 + count, stamp_ns, BULK)
 
 
 def test_the_stamp_of_what_begins_up_to_the_last_acknowledgement_is_echoed():

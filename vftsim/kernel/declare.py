@@ -16,8 +16,8 @@ A mechanism's module declares records and tables, and functions over them:
 
 A callback or an entry that is handed the number of a row may say so by its types: of ``(sim: Sim, vcpu: Vcpu)`` the
 second is the row itself, of the one table that has such records; what it is handed beyond that (the token of an event)
-it need not name.  Any function but a slot may work on rows that stand beside those of its arguments: ``(sim: Sim,
-guard: Guard, channel: Channel = BESIDE)`` is called without the last.
+it need not name.  Any function but a slot may work on rows that go with those of its arguments: ``(sim: Sim, guard:
+Guard, channel: Channel = BESIDE)`` is called without the last, and works on the guard's.
 
 Nothing here runs a model: :mod:`vftsim.kernel.link` puts the functions that a model uses together, for
 either engine.
@@ -58,7 +58,11 @@ class Fifo(Record):
 
 
 BESIDE: Any = object()
-"""Default of a parameter that nobody gives: the row beside that of another parameter."""
+"""Default of a parameter that nobody gives: the row beside that of another parameter, or the one that another names.
+
+It names it by a field of the parameter's name (``batch`` is the row ``process.batch``), or, as an application or a flow
+does with the record of its kind, by ``state_row``.
+"""
 
 
 def _unlinked(declared: object) -> NoReturn:

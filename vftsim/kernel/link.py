@@ -304,6 +304,15 @@ def _continues(body: Sequence[ast.stmt]) -> bool:
     )
 
 
+def _row_that_goes_with(name: str, table: Table[Any], given: Mapping[str, Any]) -> str | None:
+    """Return how the row of a table follows from the parameters that are given: beside one, or named by a field."""
+    beside = None if table.beside is None else table.beside.record
+    rows = [f"{parameter}.row" for parameter, record in given.items() if record is not None and record is beside]
+    for field_name in (name, "state_row"):
+        rows += [f"{parameter}.{field_name}" for parameter, record in given.items() if hasattr(record, field_name)]
+    return next(iter(rows), None)
+
+
 class _Rewriter(ast.NodeVisitor):
     """Writes one function anew."""
 
@@ -360,7 +369,8 @@ class _Rewriter(ast.NodeVisitor):
     def rows_looked_up(self, function: ast.FunctionDef) -> list[ast.stmt]:
         """Return what looks up the rows that a function works on and is not called with, and leave its own arguments.
 
-        A callback or an entry is called with numbers of rows, and nobody with a row :data:`.declare.BESIDE` another.
+        A callback or an entry is called with numbers of rows, and nobody with a row that goes with another's
+        (:data:`.declare.BESIDE`).
         """
         arguments = function.args.args
         count = len(arguments) - sum(value is BESIDE for value in self.part.function.__defaults__ or ())
@@ -368,7 +378,7 @@ class _Rewriter(ast.NodeVisitor):
         if count == len(arguments) and not is_called_by_number:
             return []
         hints, sim = get_type_hints(self.part.function), arguments[0].arg
-        owners = {hints.get(argument.arg): argument.arg for argument in arguments[1:count]}
+        given = {argument.arg: hints.get(argument.arg) for argument in arguments[1:count]}
         lookups = []
         for argument in arguments[1:count] if is_called_by_number else ():
             record = hints.get(argument.arg)
@@ -377,10 +387,10 @@ class _Rewriter(ast.NodeVisitor):
                 argument.arg += "__row"
         for argument in arguments[count:]:
             table = self._table_of(hints[argument.arg], function)
-            owner = owners.get(table.beside.record) if table.beside is not None else None
-            if owner is None:
-                self._refuse(function, f"{argument.arg} stands beside none of its arguments")
-            lookups.append((argument.arg, table, f"{owner}.row"))
+            row = _row_that_goes_with(argument.arg, table, given)
+            if row is None:
+                self._refuse(function, f"{argument.arg} stands beside none of its arguments, and none names it")
+            lookups.append((argument.arg, table, row))
         del arguments[count:]
         return [self._parsed(f"{name} = {sim}.{table.name}[{row}]", function) for name, table, row in lookups]
 

@@ -9,7 +9,7 @@ A burst of losses is an unbroken row of dropped or late packets within a stream,
 burst ratio of the E-model is made of.
 """
 
-from vftsim.kernel import Engine, Record, Row, Sim, Table, entry
+from vftsim.kernel import BESIDE, Engine, Record, Row, Sim, Table, entry
 from vftsim.kernel.columns import columns_of
 from vftsim.platform.delays import add_delay, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
@@ -58,9 +58,8 @@ accounts = Table("flow_accounts", FlowAccount, 256)
 stream_ends = Table("stream_ends", StreamEnd, 1 << 18, "use fewer streams")
 
 
-def count_delivered(sim: Sim, flow: Flow, packet: int) -> None:
+def count_delivered(sim: Sim, flow: Flow, packet: int, account: FlowAccount = BESIDE) -> None:
     """Count a packet that is on its path back to the client, and free it."""
-    account = accounts(sim)[flow.state_row]
     account.all_delivered += 1
     sent_ns = packets(sim)[packet].sent_ns
     if sent_ns >= account.warmup_ns:
@@ -85,9 +84,8 @@ def note_transit(sim: Sim, row: int, transit_ns: int) -> None:
     end.last_transit_ns = transit_ns
 
 
-def count_lost(sim: Sim, flow: Flow, packet: int) -> None:
+def count_lost(sim: Sim, flow: Flow, packet: int, account: FlowAccount = BESIDE) -> None:
     """Count a packet that is lost; whoever dropped it frees it."""
-    account = accounts(sim)[flow.state_row]
     account.all_dropped += 1
     if packets(sim)[packet].sent_ns < account.warmup_ns:
         return

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Row, Sim, Table, at, entry, timer
+from vftsim.kernel import BESIDE, EventKind, Row, Sim, Table, at, entry, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -86,25 +86,25 @@ batches = Table("batch_programs", Batch, 256)
 batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer processes")
 
 
-def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
+def compute(sim: Sim, process: BatchProcess, logging_ns: int, batch: Batch = BESIDE) -> None:
     """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
-    demand_ns = logging_ns + next_share_ns(sim, batch, process)
+    demand_ns = logging_ns + next_share_ns(sim, process)
     domain, is_on_disk = domains(sim)[batch.domain], batch.disk_operations > 0 and batch.think_ns == 0
     process.guest_process = ensure_process(sim, domain, process.guest_process, is_on_disk)
     submit_from_outside(sim, domain, process.guest_process, demand_ns, on_computed, process.row, batch.row)
 
 
-def keep_computing(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
+def keep_computing(sim: Sim, process: BatchProcess, logging_ns: int, batch: Batch = BESIDE) -> None:
     """Do the next share of a computation with nothing between, on the same CPU.
 
     Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
     """
-    demand_ns = logging_ns + next_share_ns(sim, batch, process)
+    demand_ns = logging_ns + next_share_ns(sim, process)
     domain = domains(sim)[batch.domain]
     continue_or_submit_for(sim, domain, process.guest_process, True, demand_ns, on_computed, process.row, batch.row)
 
 
-def next_share_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
+def next_share_ns(sim: Sim, process: BatchProcess, batch: Batch = BESIDE) -> int:
     """Draw what the next share of a transaction's computation costs."""
     share_ns = duration_ns(sim, process.demands, batch.share_ns)
     return max(1, with_overhead_ns(sim, batch.program, share_ns, 0))
@@ -119,30 +119,30 @@ def on_computed(sim: Sim, process: BatchProcess, batch: Batch) -> None:
     batch.pages_written += pages
     applications(sim)[batch.program].pages_dirtied += pages
     if process.left == 0:
-        end(sim, batch, process)
+        end(sim, process)
         return
     process.left -= 1
     batch.operations_begun += 1
-    ask_disk(sim, batch, process)
+    ask_disk(sim, process)
     if batch.disk_wait_ns == 0:
-        keep_computing(sim, batch, process, logging_ns(sim, batch, process))
+        keep_computing(sim, process, logging_ns(sim, batch, process))
         return
     guard = guarded_programs(sim)[batch.program].guard
     if not hold_request(sim, guard, 0, batch.program, process.row, batch.disk_size_bytes, READ):
-        plan_end_of_wait(sim, batch, process)
+        plan_end_of_wait(sim, process)
 
 
-def plan_end_of_wait(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+def plan_end_of_wait(sim: Sim, process: BatchProcess, batch: Batch = BESIDE) -> None:
     due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_wait_ns)
     process.planned = at(sim, due_ns, EventKind.DEVICE, process.row, on_disk, process.row)
 
 
 @batch.implements(begin_wait)
 def wait_for_disk(sim: Sim, program: Application, tag: int) -> None:
-    plan_end_of_wait(sim, batches(sim)[program.state_row], batch_processes(sim)[tag])
+    plan_end_of_wait(sim, batch_processes(sim)[tag])
 
 
-def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+def ask_disk(sim: Sim, process: BatchProcess, batch: Batch = BESIDE) -> None:
     """Decide whether a disk operation reads; of a read, a guard of the domain takes note."""
     guard = guarded_programs(sim)[batch.program].guard
     if guard == 0:
@@ -155,10 +155,9 @@ def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
 
 
 @timer(batch_processes, "planned")
-def on_disk(sim: Sim, process: BatchProcess) -> None:
+def on_disk(sim: Sim, process: BatchProcess, batch: Batch = BESIDE) -> None:
     """A disk operation is done."""
-    batch = batches(sim)[process.batch]
-    compute(sim, batch, process, logging_ns(sim, batch, process))
+    compute(sim, process, logging_ns(sim, batch, process))
 
 
 def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
@@ -171,32 +170,31 @@ def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     return note_transfer(sim, guards(sim)[guard], batch.disk_size_bytes, process.is_read, process.replica_ns)
 
 
-def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+def end(sim: Sim, process: BatchProcess, batch: Batch = BESIDE) -> None:
     """End a transaction, and pause; without a pause the process keeps its CPU."""
     batch.ended += 1
     if sim.now_ns >= batch.warmup_ns:
         batch.transactions += 1
     add_delay_since(sim, batch.durations, process.begin_ns, batch.warmup_ns)
     if batch.think_ns > 0:
-        pause(sim, batch, process, duration_ns(sim, process.thinks, batch.think_ns))
+        pause(sim, process, duration_ns(sim, process.thinks, batch.think_ns))
         return
-    begin(sim, batch, process)
-    keep_computing(sim, batch, process, 0)
+    begin(sim, process)
+    keep_computing(sim, process, 0)
 
 
-def pause(sim: Sim, batch: Batch, process: BatchProcess, pause_ns: int) -> None:
+def pause(sim: Sim, process: BatchProcess, pause_ns: int) -> None:
     """Pause before the next transaction."""
     process.planned = at(sim, sim.now_ns + pause_ns, EventKind.TIMER, process.row, on_begin, process.row)
 
 
 @timer(batch_processes, "planned")
 def on_begin(sim: Sim, process: BatchProcess) -> None:
-    batch = batches(sim)[process.batch]
-    begin(sim, batch, process)
-    compute(sim, batch, process, 0)
+    begin(sim, process)
+    compute(sim, process, 0)
 
 
-def begin(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+def begin(sim: Sim, process: BatchProcess, batch: Batch = BESIDE) -> None:
     """Count a transaction that begins."""
     batch.begun += 1
     process.begin_ns = sim.now_ns
@@ -214,7 +212,7 @@ def begin_all(sim: Sim, batch: Batch) -> None:
     for row in range(batch.first_process, batch.first_process + batch.processes):
         process = batch_processes(sim)[row]
         pause_ns = batch.phase_ns if batch.phase_ns > 0 else duration_ns(sim, process.thinks, batch.think_ns)
-        pause(sim, batch, process, pause_ns)
+        pause(sim, process, pause_ns)
 
 
 start_batch = entry(begin_all)

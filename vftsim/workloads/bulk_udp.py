@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Sim, Table, at, entry, event
+from vftsim.kernel import BESIDE, EventKind, Sim, Table, at, entry, event
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
 from vftsim.spec.units import BitRate, DurationNs, S, format_rate
@@ -22,11 +22,11 @@ from vftsim.workloads.parts import WORKLOADS, RunProfile, Target
 from vftsim.workloads.stations import (
     BulkClientsSpec,
     BulkDriver,
+    Station,
     full_link,
     has_room,
     room,
     send,
-    stations,
     wait_for_room,
 )
 from vftsim.workloads.udp_sink import UdpFlow, udp_flows
@@ -63,10 +63,8 @@ def on_begin(sim: Sim, flow: UdpFlow) -> None:
     send_datagram(sim, flow)
 
 
-def send_datagram(sim: Sim, flow: UdpFlow) -> None:
+def send_datagram(sim: Sim, flow: UdpFlow, bulk: UdpBulk = BESIDE, station: Station = BESIDE) -> None:
     """Send what is due and plan the next datagram, unless time is up; without room wait for it."""
-    bulk = udp_bulks(sim)[flow.bulk]
-    station = stations(sim)[flow.station]
     next_ns = sim.now_ns
     while next_ns == sim.now_ns and sim.now_ns < flow.end_ns:
         if not has_room(sim, station, bulk.frame_bytes):

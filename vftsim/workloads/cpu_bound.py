@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Sim, Table, at, entry, timer
+from vftsim.kernel import BESIDE, EventKind, Sim, Table, at, entry, timer
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -114,9 +114,8 @@ def on_burst_done(sim: Sim, cpu_bound: CpuBound) -> None:
 
 
 @cpu_bound.implements(lose_state)
-def begin_anew(sim: Sim, program: Application) -> None:
+def begin_anew(sim: Sim, program: Application, cpu_bound: CpuBound = BESIDE) -> None:
     """Forget the burst or the pause under way, and begin with a pause."""
-    cpu_bound = cpu_bounds(sim)[program.state_row]
     pause(sim, cpu_bound, cpu_bound.phase_ns)
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Record, Sim, Table, entry
+from vftsim.kernel import BESIDE, Record, Sim, Table, entry
 from vftsim.kernel.inputs import draw
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_for
@@ -107,9 +107,8 @@ def must_wait_for_flush(sim: Sim, disk_bound: DiskBound, process: Process, row: 
 
 
 @disk_bound.implements(transfer_done)
-def wake(sim: Sim, program: Application, tag: int) -> None:
+def wake(sim: Sim, program: Application, tag: int, bound: DiskBound = BESIDE) -> None:
     """Resume a process that has waited for a transfer or a flush."""
-    bound = disk_bounds(sim)[program.state_row]
     process = processes(sim)[tag]
     if process.is_flushing:
         process.is_flushing = False
@@ -121,9 +120,8 @@ def wake(sim: Sim, program: Application, tag: int) -> None:
 
 
 @disk_bound.implements(lose_state)
-def begin_anew(sim: Sim, program: Application) -> None:
+def begin_anew(sim: Sim, program: Application, bound: DiskBound = BESIDE) -> None:
     """Forget all transfers under way; every process begins with computing."""
-    bound = disk_bounds(sim)[program.state_row]
     # Before the processes begin: what the disk does for those of before wakes nobody.
     forget(sim, disks(sim)[bound.disk])
     begin_all(sim, bound)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Fifo, Kind, Sim, Table
+from vftsim.kernel import BESIDE, Fifo, Kind, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io import packet as io
@@ -54,9 +54,8 @@ class Pool(ProgramRow):
 pools = Table("pools", Pool, 4096)
 
 
-def receive_packet(sim: Sim, program: io.Application, packet: int) -> None:
+def receive_packet(sim: Sim, program: io.Application, packet: int, pool: Pool = BESIDE) -> None:
     """Give a packet from the network stack to an idle thread, keep it in the socket buffer for one, or drop it."""
-    pool = pools(sim)[program.state_row]
     if not keep_slot(pool.socket):
         io.drop(sim, packet, pool.socket.drop_row)
     elif pool.active < pool.threads:
@@ -90,9 +89,8 @@ def on_answer_ready(sim: Sim, packet: int, pool: Pool) -> None:
         pool.blocked += 1
 
 
-def resume_sending(sim: Sim, program: io.Application, packet: int) -> None:
+def resume_sending(sim: Sim, program: io.Application, packet: int, pool: Pool = BESIDE) -> None:
     """Send the answer of a thread that slept with it, and resume the thread."""
-    pool = pools(sim)[program.state_row]
     process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet):
         pool.blocked -= 1
@@ -122,9 +120,8 @@ def packets_refused(sim: Sim, program: io.Application) -> int:
     return io.drops(sim)[pools(sim)[program.state_row].socket.drop_row].count
 
 
-def lose_memory(sim: Sim, program: io.Application) -> None:
+def lose_memory(sim: Sim, program: io.Application, pool: Pool = BESIDE) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
-    pool = pools(sim)[program.state_row]
     drop_all(sim, pool.socket.packets, pool.lost)
     release_threads(sim, pool.idle, pool.in_hand)
     drop_all(sim, pool.in_hand, pool.lost)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Row, Sim, Table, at, entry, event, timer
+from vftsim.kernel import BESIDE, EventKind, Row, Sim, Table, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
@@ -194,9 +194,8 @@ def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
 
 @request_response.implements(delivered)
 @open_requests.implements(delivered)
-def handle_answer(sim: Sim, flow: Flow, packet: int) -> None:
+def handle_answer(sim: Sim, flow: Flow, packet: int, exchange: Exchange = BESIDE) -> None:
     """End the request that an answer is for, unless it has ended."""
-    exchange = exchanges(sim)[flow.state_row]
     client = clients(sim)[packets(sim)[packet].stream]
     message = packets(sim)[packet].message
     packets.free(sim, packet)

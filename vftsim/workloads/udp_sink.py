@@ -15,11 +15,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Fifo, Row, Sim, Table
+from vftsim.kernel import BESIDE, Chain, Fifo, Row, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
     Application,
+    Packet,
     application,
     drop,
     lose_state,
@@ -84,9 +85,8 @@ udp_sinks = Table("udp_sinks", UdpSink, 256)
 
 
 @udp_sink.implements(receive)
-def take_datagram(sim: Sim, program: Application, packet: int) -> None:
+def take_datagram(sim: Sim, program: Application, packet: int, sink: UdpSink = BESIDE) -> None:
     """Put a datagram into its socket, and wake the thread."""
-    sink = udp_sinks(sim)[program.state_row]
     flow = udp_flows(sim)[packets(sim)[packet].stream]
     if flow.program == 0:
         flow.program = program.row
@@ -119,9 +119,8 @@ def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow, is_running: bool) -> N
 
 
 @work_done
-def on_read(sim: Sim, reader: UdpFlow, argument: int) -> None:
+def on_read(sim: Sim, reader: UdpFlow, argument: int, packet: Packet = BESIDE) -> None:
     """A datagram has been read."""
-    packet = packets(sim)[reader.packet]
     note_read(sim, udp_flows(sim)[packet.stream], packet.message, packet.sent_ns)
     packets.free(sim, reader.packet)
     read_next(sim, udp_sinks(sim)[argument], reader, True)
@@ -145,9 +144,8 @@ def note_read(sim: Sim, flow: UdpFlow, number: int, sent_ns: int) -> None:
 
 
 @udp_sink.implements(lose_state)
-def lose_memory(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application, sink: UdpSink = BESIDE) -> None:
     """Lose what is in the sockets and in the threads' hands; the clients do not notice."""
-    sink = udp_sinks(sim)[program.state_row]
     sink.reader = 0
     while sink.flows.length > 0:
         flow = udp_flows(sim)[flow_list.pop(sim, sink.flows)]

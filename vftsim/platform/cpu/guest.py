@@ -10,14 +10,13 @@ process switch (part of the measured demand).
 Here are the functions that only look at queues; those that make a host act are in :mod:`.jobs`.
 """
 
-from vftsim.kernel import Sim
+from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.cpu import guest_scheduler
-from vftsim.platform.cpu.records import Vcpu, domains, work_list, works
+from vftsim.platform.cpu.records import Domain, Vcpu, domains, work_list, works
 
 
-def next_run(sim: Sim, vcpu: Vcpu) -> int:
+def next_run(sim: Sim, vcpu: Vcpu, domain: Domain = BESIDE) -> int:
     """Choose what ``vcpu`` does now; return how long at most in ns, -1 if it has nothing to do."""
-    domain = domains(sim)[vcpu.domain]
     # Work in progress stays on its vCPU, to be continued when the domain is thawed.
     if domain.frozen:
         return -1

@@ -245,10 +245,9 @@ def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     scheduler.block(sim, host, vcpu)
 
 
-def interrupt(sim: Sim, vcpu: Vcpu) -> None:
+def interrupt(sim: Sim, vcpu: Vcpu, pcpu: Pcpu = BESIDE) -> None:
     """Make a running vCPU look at its queues again: something more urgent than its job has come."""
     # May be called while the callback of this vCPU's finished work runs: on_run_end() finds what was planned here.
-    pcpu = pcpus(sim)[vcpu.pcpu]
     # The planned end is stale from here on; the accounts come before the choice of work, which looks at what is left.
     pcpu.completion = 0
     sync(sim, vcpu)
@@ -268,9 +267,8 @@ def on_choice(sim: Sim, pcpu: Pcpu) -> None:
 
 
 @timer(pcpus, "completion")
-def on_run_end(sim: Sim, pcpu: Pcpu) -> None:
+def on_run_end(sim: Sim, pcpu: Pcpu, host: Host = BESIDE) -> None:
     """The present run is over: a piece of work is done, or has used up its quantum."""
-    host = hosts(sim)[pcpu.host]
     row = pcpu.running
     vcpu = vcpus(sim)[row]
     # Before finish(), which looks at what is left of the work.

@@ -241,9 +241,8 @@ def go_on(sim: Sim, domain: Domain, vcpu: Vcpu, process_vcpu: ProcessVcpu = BESI
     return min(works(sim)[vcpu.current].remaining_ns, max(longest_ns(sim, domain, process), 1))
 
 
-def look_at_current(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu) -> None:
+def look_at_current(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu, process: Process = BESIDE) -> None:
     """Let the process of a vCPU sleep if it has nothing to do, and give way if it has run for long enough."""
-    process = processes(sim)[process_vcpu.process]
     if process.jobs.length == 0:
         process_vcpu.process = 0
         fall_asleep(sim, domain, process)

@@ -19,7 +19,7 @@ from vftsim.platform.protection._lockstep_records import (
 from vftsim.platform.protection.account import count, note, note_at
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.detection import crash_declared_ns
-from vftsim.platform.protection.guard import Guard, discard_all, guards, release_all
+from vftsim.platform.protection.guard import Guard, discard_all, release_all
 from vftsim.platform.protection.mechanism import CRASH, announce, expect_primary_crash, lose_machine, primary_crash
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.rollback import foreseen_limit_ns, foresights
@@ -122,9 +122,8 @@ def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declar
 
 
 @event
-def on_live(sim: Sim, plan: Plan) -> None:
+def on_live(sim: Sim, plan: Plan, guard: Guard = BESIDE) -> None:
     """The secondary goes live, issues what may not have left, and continues where the guest was cut."""
-    guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     # Its new host has died since the failover was planned.
     if guard.dead:

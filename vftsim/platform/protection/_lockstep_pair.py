@@ -150,11 +150,10 @@ def count_output(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recordi
         note_recording(sim, guard, pairs(sim)[vlockstep.pair].log, vlockstep.output_cost_ns)
 
 
-def write(sim: Sim, guard: Guard, vlockstep: Lockstep, size_bytes: int) -> bool:
+def write(sim: Sim, guard: Guard, vlockstep: Lockstep, size_bytes: int, pair: Pair = BESIDE) -> bool:
     """Write an entry; False if it is the first that dies with the primary."""
     # On entry the guest is logged.  On exit it may stand still (its buffer is full), or be truncated (False): callers
     # read before what they need of the state before, and afterwards what they need of the log.
-    pair = pairs(sim)[vlockstep.pair]
     if vlockstep.state == BROKEN:
         log_writer.write_unsent(sim, pair, size_bytes)
         if pair.log.unsent_bytes > vlockstep.buffer_bytes:
@@ -248,9 +247,8 @@ def start_settling(sim: Sim, guard: Guard, recording: Recording = BESIDE) -> Non
 
 
 @event
-def on_settling(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
+def on_settling(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE, recording: Recording = BESIDE) -> None:
     """Give the guest interrupt work for what no packet has carried."""
-    recording = recordings(sim)[guard.row]
     if guard.dead or not is_logging(vlockstep):
         recording.is_settling = False
         return
@@ -273,9 +271,8 @@ def log_clock_reads(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Reco
         recording.due_ns += reads * recording.clock_read_ns
 
 
-def charge_due(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording) -> None:
+def charge_due(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording, pair: Pair = BESIDE) -> None:
     """Let the guest pay what is due."""
-    pair = pairs(sim)[vlockstep.pair]
     log_writer.advance(sim, pair)
     costs.count_exits(sim, guard, recording)
     due_ns = pair.log.cost_due_ns + costs.take_due_ns(recording)

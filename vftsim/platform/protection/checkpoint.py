@@ -38,7 +38,7 @@ from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu import jobs
-from vftsim.platform.cpu.records import domains, hosts, vcpus, work_done
+from vftsim.platform.cpu.records import Domain, hosts, vcpus, work_done
 from vftsim.platform.cpu.scheduler import must_wait_for_pcpu
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import packets
@@ -312,9 +312,8 @@ def on_request(sim: Sim, guard: Guard, ckpt: Checkpoint = BESIDE) -> None:
         plan_suspend(sim, guard, ckpt)
 
 
-def request_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
+def request_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint, domain: Domain = BESIDE) -> None:
     """Interrupt the vCPUs that wait for a pCPU; a guest that stands still has none that must."""
-    domain = domains(sim)[guard.domain]
     ckpt.requests += 1
     ckpt.vcpus_pending = 0
     row = domain.first_vcpu

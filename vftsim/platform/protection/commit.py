@@ -13,7 +13,7 @@ The auditor asks the secondary itself which entries it holds at the instant of a
 look at how that instant was computed.
 """
 
-from vftsim.kernel import EventKind, Failure, Fifo, Sim, at, fail, timer
+from vftsim.kernel import BESIDE, EventKind, Failure, Fifo, Sim, at, fail, timer
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import replay
 from vftsim.platform.protection.guard import guards, release
@@ -93,9 +93,8 @@ def expect(sim: Sim, pair: Pair, row: int, depart_ns: int, arrival_ns: int, ack_
 
 
 @timer(outputs, "alarm")
-def on_acknowledged(sim: Sim, output: Output) -> None:
+def on_acknowledged(sim: Sim, output: Output, pair: Pair = BESIDE) -> None:
     """An output's acknowledgement has arrived, if its host lives."""
-    pair = pairs(sim)[output.pair]
     if not guards(sim)[pair.guard].dead:
         # The last output that waits of a pair that is over frees the pair.
         release_output(sim, pair, output)

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Record, Sim, Table, entry, event, timer
+from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, entry, event, timer
 from vftsim.platform.io.disk import disk_list, disks, reached
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
@@ -68,9 +68,8 @@ def announce_card(sim: Sim, blow: Fault) -> None:
 
 
 @nic_loss.implements(strike)
-def lose_card(sim: Sim, blow: Fault) -> None:
+def lose_card(sim: Sim, blow: Fault, guard: Guard = BESIDE) -> None:
     """Lose it, unless the machine is gone already."""
-    guard = guards(sim)[blow.guard]
     if guard.dead:
         return
     note(sim, guard, CARD_LOST)
@@ -144,9 +143,8 @@ def announce_outage(sim: Sim, blow: Fault) -> None:
 
 
 @storage_loss.implements(strike)
-def lose_storage(sim: Sim, blow: Fault) -> None:
+def lose_storage(sim: Sim, blow: Fault, guard: Guard = BESIDE) -> None:
     """Let the disks serve nothing."""
-    guard = guards(sim)[blow.guard]
     note(sim, guard, STORAGE_LOST)
     for row in disk_list.rows(sim, guard.disks):
         disks(sim)[row].is_away = True
@@ -182,9 +180,8 @@ class SlowBackup(LastingFault):
 
 
 @slow_backup.implements(strike)
-def slow_down(sim: Sim, blow: Fault) -> None:
+def slow_down(sim: Sim, blow: Fault, guard: Guard = BESIDE) -> None:
     """Slow it down; the newest fault replaces one that lasts."""
-    guard = guards(sim)[blow.guard]
     note(sim, guard, BACKUP_SLOW)
     mechanism.set_backup_speed(sim, guard, blow.share)
     recoveries(sim)[guard.row].backup = plan_end(sim, guard, blow.duration_ns, on_backup_restored)

@@ -344,9 +344,8 @@ class ChannelDegradation(LastingFault):
 
 
 @channel_degradation.implements(strike)
-def degrade_channel(sim: Sim, blow: Fault) -> None:
+def degrade_channel(sim: Sim, blow: Fault, guard: Guard = BESIDE) -> None:
     """Degrade it; the newest degradation replaces one that lasts."""
-    guard = guards(sim)[blow.guard]
     channel = channels(sim)[blow.guard]
     rate = lossy_rate(channel, blow.share, blow.delay_ns, blow.lossless_share, blow.window_bits)
     note(sim, guard, CHANNEL_DEGRADED)

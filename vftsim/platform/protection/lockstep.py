@@ -59,7 +59,7 @@ from vftsim.platform.protection.channel import change, channels, left_by_ns, los
 from vftsim.platform.protection.detection import crash_declared_ns, loss_declared_ns
 from vftsim.platform.protection.guard import Guard, discard_all, guards, release_all
 from vftsim.platform.protection.outcome import Protection
-from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.pair import Pair, pairs
 from vftsim.platform.protection.prices import Priced
 from vftsim.platform.protection.rollback import foresights, reach_point
 from vftsim.platform.protection.storage import locked_ns
@@ -277,9 +277,8 @@ def loser(sim: Sim, guard: Guard, vlockstep: Lockstep, loss_ns: int, duration_ns
     return SECONDARY if primary_ns <= secondary_ns else PRIMARY
 
 
-def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool) -> None:
+def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool, pair: Pair = BESIDE) -> None:
     """Take note that entries do not get through any more."""
-    pair = pairs(sim)[vlockstep.pair]
     # Trains up to now were sent over the channel that worked: written before it counts as broken.
     log_writer.advance(sim, pair)
     vlockstep.state = BROKEN
@@ -300,9 +299,8 @@ def is_still_broken(guard: Guard, vlockstep: Lockstep, number: int) -> bool:
 
 
 @event
-def on_alone(sim: Sim, plan: Plan) -> None:
+def on_alone(sim: Sim, plan: Plan, guard: Guard = BESIDE) -> None:
     """The primary continues alone: everything held leaves."""
-    guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if is_still_broken(guard, vlockstep, plan.pair):
         account.note_alone(sim, guard)
@@ -318,9 +316,8 @@ def on_alone(sim: Sim, plan: Plan) -> None:
 
 
 @event
-def on_channel_restored(sim: Sim, plan: Plan) -> None:
+def on_channel_restored(sim: Sim, plan: Plan, guard: Guard = BESIDE) -> None:
     """The channel works again."""
-    guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if is_still_broken(guard, vlockstep, plan.pair) and vlockstep.is_backup_dead:
         note(sim, guard, account.CHANNEL_WORKS)
@@ -340,9 +337,8 @@ def on_channel_restored(sim: Sim, plan: Plan) -> None:
     plans.free(sim, plan.row)
 
 
-def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> None:
+def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, pair: Pair = BESIDE) -> None:
     """Without fencing the secondary goes live too, and issues what it cannot be sure of."""
-    pair = pairs(sim)[vlockstep.pair]
     audit.live_beside(sim, guard.audit)
     row = new_plan(sim, guard, vlockstep, SPLIT)
     commit.copy_uncertain(sim, pair, limit_ns, pair.log.last_depart_ns, plans(sim)[row].packets)
@@ -352,9 +348,8 @@ def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> N
 
 
 @event
-def on_second_live(sim: Sim, plan: Plan, token: int) -> None:
+def on_second_live(sim: Sim, plan: Plan, token: int, guard: Guard = BESIDE) -> None:
     """The secondary goes live beside the primary, unless it has died since, or was replaced."""
-    guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if token == vlockstep.second:
         vlockstep.second = 0

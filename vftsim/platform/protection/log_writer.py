@@ -5,11 +5,11 @@ or output makes it necessary, with the guest's execution shared out between them
 cost no events.  While the guest is stopped it takes no timer interrupts.
 """
 
-from vftsim.kernel import Sim
+from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.protection import audit, replay
 from vftsim.platform.protection.channel import channels, hold_until, push, push_train, transmission_ns
-from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.pair import NEVER_NS, Log, Pair, Train
 
@@ -92,9 +92,8 @@ def resend(sim: Sim, pair: Pair) -> None:
     write(sim, pair, size_bytes, NEVER_NS)
 
 
-def advance(sim: Sim, pair: Pair) -> None:
+def advance(sim: Sim, pair: Pair, guard: Guard = BESIDE) -> None:
     """Write the trains up to now."""
-    guard = guards(sim)[pair.guard]
     log = pair.log
     # Both marks move in this one place, so that no stretch is written twice, whoever asks for it.
     total_ns = run_ns(sim, guard)

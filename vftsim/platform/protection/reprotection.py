@@ -13,7 +13,7 @@ more than its rate, and where several guests are copied, or states are sent, a p
 from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, timer
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.cpu.jobs import raise_interrupt
-from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.cpu.records import Domain, vcpus, work_done
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import machine, migration
 from vftsim.platform.protection.account import note, word
@@ -199,9 +199,8 @@ def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
         reprotection.next_pulse = machine.call_after(sim, guard, PULSE_NS, on_pulse)
 
 
-def take_cpu(sim: Sim, guard: Guard, reprotection: Reprotection, sending_ns: int) -> None:
+def take_cpu(sim: Sim, guard: Guard, reprotection: Reprotection, sending_ns: int, domain: Domain = BESIDE) -> None:
     """Take from the guest what it costs to send for so long."""
-    domain = domains(sim)[guard.domain]
     # A share of the time, however much a pCPU does in it.
     work_ns = nearest(reprotection.cpu_share * sending_ns * domain.cpu_speed)
     # One at a time: a guest that cannot keep up pays no more than it can run.

@@ -24,7 +24,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import EventKind, Sim, at, entry, event, timer
+from vftsim.kernel import BESIDE, EventKind, Sim, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.cpu.jobs import submit
@@ -56,7 +56,7 @@ def on_begin(sim: Sim, load: farm.FarmLoad) -> None:
     call = farm.calls(sim)[open_call(sim, load, load.begun)]
     if is_measured(load, call):
         load.offered += 1
-    begin_stage(sim, load, call, farm.REGISTERING if load.registered else farm.INVITING)
+    begin_stage(sim, call, farm.REGISTERING if load.registered else farm.INVITING)
     next_ns = sim.now_ns + next_gap_ns(sim, load.gaps)
     at(sim, next_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
 
@@ -69,7 +69,7 @@ def on_earlier(sim: Sim, load: farm.FarmLoad) -> None:
     call.start_ns = sim.now_ns - load.hold_ns
     call.is_answered = True
     call.is_acknowledged = True
-    begin_stage(sim, load, call, farm.ENDING)
+    begin_stage(sim, call, farm.ENDING)
     next_ns = sim.now_ns + next_gap_ns(sim, load.earlier_gaps)
     if next_ns < load.earlier_ns:
         at(sim, next_ns, EventKind.ARRIVAL, load.row, on_earlier, load.row)
@@ -102,7 +102,7 @@ def still_held(load: farm.FarmLoad, now_ns: int) -> int:
     return 0 if rest_ns <= 0 else product_quotient(rest_ns, load.held, load.hold_ns)
 
 
-def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
+def close_call(sim: Sim, call: farm.Call, load: farm.FarmLoad = BESIDE) -> None:
     """Free a call; what is still on its path is nobody's."""
     # Before the row is free: events and packets that still refer to it find it over.
     call.stage = 0
@@ -119,25 +119,25 @@ def is_measured(load: farm.FarmLoad, call: farm.Call) -> bool:
     return call.start_ns >= load.warmup_ns
 
 
-def begin_stage(sim: Sim, load: farm.FarmLoad, call: farm.Call, stage: int) -> None:
+def begin_stage(sim: Sim, call: farm.Call, stage: int, load: farm.FarmLoad = BESIDE) -> None:
     call.stage = stage
     call.asked_ns = sim.now_ns
     call.wait_ns = load.t1_ns
-    send_request(sim, load, call)
+    send_request(sim, call)
     recheck_at(sim, call, sim.now_ns + (load.t1_ns if load.retransmits else farm.GIVE_UP * load.t1_ns))
 
 
-def send_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
+def send_request(sim: Sim, call: farm.Call, load: farm.FarmLoad = BESIDE) -> None:
     """Send what the caller waits for an answer to."""
     message = int(farm.Message.INVITE)
     if call.stage == farm.REGISTERING:
         message = int(farm.Message.REGISTER)
     elif call.stage == farm.ENDING:
         message = int(farm.Message.BYE)
-    send_message(sim, load, call, message, load.port)
+    send_message(sim, call, message, load.port)
 
 
-def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, port: int) -> None:
+def send_message(sim: Sim, call: farm.Call, message: int, port: int, load: farm.FarmLoad = BESIDE) -> None:
     if sim.now_ns >= load.warmup_ns:
         load.messages += 1
     tagged = farm.KINDS * call.uses + message
@@ -184,24 +184,24 @@ def on_caller(sim: Sim, call: farm.Call) -> None:
     if call.due_ns > sim.now_ns:
         recheck_at(sim, call, call.due_ns)
     elif call.stage == farm.ESTABLISHED:
-        begin_stage(sim, load, call, farm.ENDING)
+        begin_stage(sim, call, farm.ENDING)
     elif call.stage == farm.PROCEEDING or sim.now_ns - call.asked_ns >= farm.GIVE_UP * load.t1_ns:
-        fail_call(sim, load, call)
+        fail_call(sim, call)
     else:
-        repeat_request(sim, load, call)
+        repeat_request(sim, call)
 
 
-def fail_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
+def fail_call(sim: Sim, call: farm.Call, load: farm.FarmLoad = BESIDE) -> None:
     if is_measured(load, call):
         load.failed += 1
-    close_call(sim, load, call)
+    close_call(sim, call)
 
 
-def repeat_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
+def repeat_request(sim: Sim, call: farm.Call, load: farm.FarmLoad = BESIDE) -> None:
     """Ask again, and wait for twice as long."""
     if sim.now_ns >= load.warmup_ns:
         load.repeated += 1
-    send_request(sim, load, call)
+    send_request(sim, call)
     call.wait_ns *= 2
     if call.stage != farm.INVITING:
         call.wait_ns = min(call.wait_ns, load.t2_ns)
@@ -225,7 +225,7 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
         agent = agent_of(load, call, is_for_callee(farm.message_of(tagged)))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_received, packet, load.row)
     else:
-        handle_message(sim, farm.loads(sim)[flow.state_row], call, packet)
+        handle_message(sim, call, packet)
 
 
 def is_for_callee(message: int) -> bool:
@@ -239,27 +239,27 @@ def on_received(sim: Sim, packet_row: int, argument: int) -> None:
     if call.stage == 0 or call.uses != farm.serial_of(packets(sim)[packet_row].message):
         packets.free(sim, packet_row)
     else:
-        handle_message(sim, farm.loads(sim)[argument], call, packet_row)
+        handle_message(sim, call, packet_row)
 
 
-def handle_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, packet: int) -> None:
+def handle_message(sim: Sim, call: farm.Call, packet: int) -> None:
     """Let the user agent that a message is for act on it, and free it."""
     message = farm.message_of(packets(sim)[packet].message)
     packets.free(sim, packet)
     if is_for_callee(message):
-        handle_at_callee(sim, load, call, message)
+        handle_at_callee(sim, call, message)
     else:
-        handle_at_caller(sim, load, call, message)
+        handle_at_caller(sim, call, message)
 
 
-def handle_at_callee(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
+def handle_at_callee(sim: Sim, call: farm.Call, message: int, load: farm.FarmLoad = BESIDE) -> None:
     if message == farm.Message.BYE:
-        send_message(sim, load, call, farm.Message.BYE_OK, call.front)
+        send_message(sim, call, farm.Message.BYE_OK, call.front)
     elif message == farm.Message.ACK:
         call.is_acknowledged = True
     elif call.callee_timer == 0 and not call.is_acknowledged:
-        send_message(sim, load, call, farm.Message.RINGING, call.front)
-        send_message(sim, load, call, farm.Message.OK, call.front)
+        send_message(sim, call, farm.Message.RINGING, call.front)
+        send_message(sim, call, farm.Message.OK, call.front)
         call.callee_asked_ns = sim.now_ns
         call.callee_wait_ns = load.t1_ns
         if load.retransmits:
@@ -282,26 +282,26 @@ def on_callee(sim: Sim, call: farm.Call, token: int) -> None:
         return
     if sim.now_ns >= load.warmup_ns:
         load.repeated += 1
-    send_message(sim, load, call, farm.Message.OK, call.front)
+    send_message(sim, call, farm.Message.OK, call.front)
     call.callee_wait_ns = min(2 * call.callee_wait_ns, load.t2_ns)
     plan_callee(sim, call)
 
 
-def handle_at_caller(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
+def handle_at_caller(sim: Sim, call: farm.Call, message: int, load: farm.FarmLoad = BESIDE) -> None:
     if message == farm.Message.REGISTERED and call.stage == farm.REGISTERING:
         if is_measured(load, call):
             add_delay(sim, load.registrations, sim.now_ns - call.asked_ns)
-        begin_stage(sim, load, call, farm.INVITING)
+        begin_stage(sim, call, farm.INVITING)
     elif (message == farm.Message.TRYING or message == farm.Message.RINGING) and call.stage == farm.INVITING:
         call.stage = farm.PROCEEDING
         recheck_at(sim, call, call.asked_ns + farm.GIVE_UP * load.t1_ns)
     elif message == farm.Message.OK:
-        handle_ok(sim, load, call)
+        handle_ok(sim, call)
     elif message == farm.Message.BYE_OK and call.stage == farm.ENDING:
-        close_call(sim, load, call)
+        close_call(sim, call)
 
 
-def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
+def handle_ok(sim: Sim, call: farm.Call, load: farm.FarmLoad = BESIDE) -> None:
     """Acknowledge the answer, every time it comes; the first time the call begins."""
     if not call.is_answered:
         call.is_answered = True
@@ -311,7 +311,7 @@ def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
             add_delay(sim, load.responses, sim.now_ns - call.asked_ns)
         call.stage = farm.ESTABLISHED
         recheck_at(sim, call, sim.now_ns + load.hold_ns)
-    send_message(sim, load, call, farm.Message.ACK, load.port)
+    send_message(sim, call, farm.Message.ACK, load.port)
 
 
 @farm.farm_calls.implements(lost)

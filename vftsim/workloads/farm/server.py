@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.errors import ConservationError
-from vftsim.kernel import Sim
+from vftsim.kernel import BESIDE, Sim
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for
@@ -50,9 +50,8 @@ BLOCK_BYTES = 4096
 
 
 @farm.farm_server.implements(io.receive)
-def take_message(sim: Sim, program: io.Application, packet: int) -> None:
+def take_message(sim: Sim, program: io.Application, packet: int, server: farm.FarmServer = BESIDE) -> None:
     """Give a message to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    server = farm.servers(sim)[program.state_row]
     message = farm.message_of(io.packets(sim)[packet].message)
     if message == farm.Message.ANSWER:
         handle_answer(sim, server, packet)
@@ -65,9 +64,8 @@ def take_message(sim: Sim, program: io.Application, packet: int) -> None:
 
 
 @farm.farm_server.implements(io.held)
-def messages_held(sim: Sim, program: io.Application) -> int:
+def messages_held(sim: Sim, program: io.Application, server: farm.FarmServer = BESIDE) -> int:
     """Those in its socket and with its threads."""
-    server = farm.servers(sim)[program.state_row]
     return server.waiting.length + server.active
 
 
@@ -223,7 +221,7 @@ def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> 
     """Let a message leave, and its thread take the next."""
     io.packet_list.remove(sim, server.in_hand, packet)
     server.active -= 1
-    count_handled(sim, server, farm.visits(sim)[packet])
+    count_handled(sim, farm.visits(sim)[packet])
     # Before it leaves: the packet belongs to its path then, and its visit to whoever takes it next.
     is_repeat, process = farm.visits(sim)[packet].is_repeat, serving_threads(sim)[packet].process
     farm.visits(sim)[packet].serial = 0
@@ -239,7 +237,7 @@ def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> 
         begin(sim, server, following, is_running)
 
 
-def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
+def count_handled(sim: Sim, visit: farm.Visit, server: farm.FarmServer = BESIDE) -> None:
     """Count a message that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= server.warmup_ns:
         server.handled += 1
@@ -296,9 +294,8 @@ def send_again(sim: Sim, program: io.Application, packet: int) -> None:
 
 
 @farm.farm_server.implements(io.lose_state)
-def lose_memory(sim: Sim, program: io.Application) -> None:
+def lose_memory(sim: Sim, program: io.Application, server: farm.FarmServer = BESIDE) -> None:
     """Lose all messages; the CPU work for them is gone already, and what the disk does is for nobody."""
-    server = farm.servers(sim)[program.state_row]
     server.boots += 1
     server.active = 0
     drop_all(sim, server.waiting, server.lost_in_boot)

@@ -5,7 +5,7 @@ INVITE until its ACK arrives (RFC 3261, 13.3.1.4) and answer a repeated request 
 A delay above its threshold, or a message never answered, makes the attempt inadequately handled.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, timer
+from vftsim.kernel import BESIDE, EventKind, Sim, at, event, timer
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.host_cards import send_to_host
@@ -81,9 +81,8 @@ on_sent = work_done(send_to_host)
 
 
 @ims_bench.implements(delivered)
-def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
+def take_delivery(sim: Sim, flow: Flow, packet: int, bench: Bench = BESIDE) -> None:
     """Take in a message from the server, at the price of CPU time if the user agents run on a host of the model."""
-    bench = benches(sim)[flow.state_row]
     if bench.message_cost_ns > 0:
         submit(sim, domains(sim)[bench.domain], bench.message_cost_ns, on_received, packet, bench.row)
     else:
@@ -121,9 +120,9 @@ def handle_message(sim: Sim, bench: Bench, packet: int) -> None:
     bench.from_server[message] += 1
     attempt = attempts(sim)[row]
     if message <= Message.BYE or message == Message.MESSAGE:
-        handle_relayed(sim, bench, attempt, row, message)
+        handle_relayed(sim, attempt, row, message)
     else:
-        handle_reply(sim, bench, attempt, row, message)
+        handle_reply(sim, attempt, row, message)
     update_ref(sim, row)
     drop_ref(sim, row)
     packets.free(sim, packet)
@@ -168,7 +167,7 @@ def repeat_or_fail(sim: Sim, attempt: Attempt, repetition: Repetition, row: int,
         bench.repeated[attempt.scenario] += 1
         send_message(sim, bench, row, message)
     else:
-        fail_attempt(sim, bench, attempt)
+        fail_attempt(sim, attempt)
     update_ref(sim, row)
 
 
@@ -179,17 +178,17 @@ def answered(attempt: Attempt) -> None:
         attempt.outstanding = False
 
 
-def fail_attempt(sim: Sim, bench: Bench, attempt: Attempt) -> None:
+def fail_attempt(sim: Sim, attempt: Attempt, bench: Bench = BESIDE) -> None:
     """End an attempt in failure.
 
     A request still outstanding goes on being repeated in vain: only a callee that gives up leaves one.
     """
     attempt.outstanding = False
-    inadequate(sim, bench, attempt)
+    inadequate(sim, attempt)
     end(sim, bench, attempt)
 
 
-def overdue(sim: Sim, bench: Bench, attempt: Attempt) -> bool:
+def overdue(sim: Sim, attempt: Attempt, bench: Bench = BESIDE) -> bool:
     """Tell whether the caller has waited for an answer for longer than the threshold of the delay it makes."""
     if not attempt.outstanding:
         return False
@@ -206,25 +205,25 @@ def overdue(sim: Sim, bench: Bench, attempt: Attempt) -> bool:
 # Replies to the caller
 
 
-def handle_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
+def handle_reply(sim: Sim, attempt: Attempt, row: int, message: int) -> None:
     """Act on the server's own reply, or on one that ends an attempt."""
     if message == Message.TRYING:
         provisional(attempt)
     elif message == Message.UNAUTHORIZED or message == Message.UNAUTHORIZED_AGAIN:
-        challenged(sim, bench, attempt, row)
+        challenged(sim, attempt, row)
     elif message == Message.OK_REGISTER:
-        registered(sim, bench, attempt)
+        registered(sim, attempt)
     elif message == Message.OK_BYE:
-        finished(sim, bench, attempt, message, REL1)
+        finished(sim, attempt, message, REL1)
     elif message == Message.OK_MESSAGE:
-        finished(sim, bench, attempt, message, PMM1)
+        finished(sim, attempt, message, PMM1)
     elif not attempt.ended:
         # A 408: nobody has answered the request that the server forwarded.
         answered(attempt)
-        fail_attempt(sim, bench, attempt)
+        fail_attempt(sim, attempt)
 
 
-def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
+def challenged(sim: Sim, attempt: Attempt, row: int, bench: Bench = BESIDE) -> None:
     """Register again with credentials; a second challenge is unexpected."""
     is_first = note_received(attempt, Message.UNAUTHORIZED)
     if attempt.ended:
@@ -232,14 +231,14 @@ def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     if not is_first:
         if bench.fails_on_second_challenge:
             answered(attempt)
-            fail_attempt(sim, bench, attempt)
+            fail_attempt(sim, attempt)
         return
     answered(attempt)
     measure(sim, bench, attempt, REG1, sim.now_ns - attempt.sent_ns)
     send_request(sim, bench, row, Message.REGISTER_CREDENTIALS)
 
 
-def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
+def registered(sim: Sim, attempt: Attempt, bench: Bench = BESIDE) -> None:
     """End a registration."""
     if not note_received(attempt, Message.OK_REGISTER) or attempt.ended:
         return
@@ -251,7 +250,7 @@ def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     end(sim, bench, attempt)
 
 
-def finished(sim: Sim, bench: Bench, attempt: Attempt, message: int, delay: int) -> None:
+def finished(sim: Sim, attempt: Attempt, message: int, delay: int, bench: Bench = BESIDE) -> None:
     """End a call or a page message with the answer to its last request."""
     if not note_received(attempt, message) or attempt.ended:
         return
@@ -288,10 +287,10 @@ def on_hang_up(sim: Sim, attempt_row: int) -> None:
 # Setting up a call, and what callees answer
 
 
-def handle_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
+def handle_relayed(sim: Sim, attempt: Attempt, row: int, message: int, bench: Bench = BESIDE) -> None:
     """Act on what the server has relayed: a request to the callee, or a reply to the caller's INVITE."""
     if message == Message.INVITE:
-        invited(sim, bench, attempt, row)
+        invited(sim, attempt, row)
     elif message == Message.RINGING:
         provisional(attempt)
         if note_received(attempt, Message.RINGING):
@@ -300,14 +299,14 @@ def handle_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: 
         answered_call(sim, attempt)
         send_message(sim, bench, row, Message.ACK)
     elif message == Message.ACK:
-        acknowledged(sim, bench, attempt, row)
+        acknowledged(sim, attempt, row)
     elif message == Message.BYE:
         send_message(sim, bench, row, Message.OK_BYE)
     else:
         send_message(sim, bench, row, Message.OK_MESSAGE)
 
 
-def invited(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
+def invited(sim: Sim, attempt: Attempt, row: int, bench: Bench = BESIDE) -> None:
     """Ring; answer a repeated INVITE with the last reply."""
     if note_received(attempt, Message.INVITE):
         measure(sim, bench, attempt, SES2, sim.now_ns - attempt.start_ns)
@@ -339,7 +338,7 @@ def on_unacknowledged(sim: Sim, attempt_row: int) -> None:
     repeat_or_fail(sim, attempt, attempt.callee, attempt_row, on_unacknowledged, Message.OK_INVITE)
 
 
-def acknowledged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
+def acknowledged(sim: Sim, attempt: Attempt, row: int, bench: Bench = BESIDE) -> None:
     """The call is set up: it lasts for its holding time."""
     attempt.callee.timer = 0
     if not note_received(attempt, Message.ACK) or attempt.ended:

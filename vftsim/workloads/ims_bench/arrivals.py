@@ -12,13 +12,13 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import Engine, EventKind, Failure, Record, Sim, Table, at, entry, event, fail
+from vftsim.kernel import BESIDE, Engine, EventKind, Failure, Record, Sim, Table, at, entry, event, fail
 from vftsim.kernel.agenda import make_due
 from vftsim.kernel.columns import write_columns
 from vftsim.sampling import Streams, categorical, gamma_ns, unit_exponential
 from vftsim.workloads.gaps import in_profile_ns
 from vftsim.workloads.ims_bench.agents import overdue, start_attempt
-from vftsim.workloads.ims_bench.attempt import Bench, attempts, benches, phases
+from vftsim.workloads.ims_bench.attempt import Bench, Phase, attempts, benches, phases
 from vftsim.workloads.ims_bench.subscribers import put_back, take_subscriber
 from vftsim.workloads.ims_bench.verdict import judge
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, streams
@@ -152,9 +152,8 @@ def on_arrival(sim: Sim, draw_row: int) -> None:
     plan_arrival(sim, bench)
 
 
-def begin_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> None:
+def begin_attempt(sim: Sim, bench: Bench, draw: AttemptDraw, phase: Phase = BESIDE) -> None:
     """Begin an attempt, if subscribers for it are free."""
-    phase = phases(sim)[bench.phase]
     is_counted = sim.now_ns >= phase.measure_from_ns
     is_registered = draw.scenario != Scenario.IMS_REG
     needs_two = draw.scenario in (Scenario.IMS_UAC, Scenario.IMS_MSGC)
@@ -211,5 +210,5 @@ def judge_overdue(sim: Sim, phase: int, highest: int) -> None:
     for row in range(1, highest + 1):
         attempt = attempts(sim)[row]
         is_open = attempt.phase == phase and attempt.counted and not attempt.ended and not attempt.failed
-        if is_open and overdue(sim, benches(sim)[attempt.bench], attempt):
+        if is_open and overdue(sim, attempt):
             judge(phases(sim)[phase], attempt)

@@ -1,6 +1,6 @@
 """What becomes of an attempt: its delays, whether it was handled adequately, its end."""
 
-from vftsim.kernel import Sim
+from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.delays import add_delay
 from vftsim.workloads.ims_bench import metrics
 from vftsim.workloads.ims_bench.attempt import Attempt, Bench, Phase, phases
@@ -20,7 +20,7 @@ def measure(sim: Sim, bench: Bench, attempt: Attempt, delay: int, value_ns: int)
         elif delay == metrics.REG1 and attempt.scenario == Scenario.IMS_DEREG:
             add_delay(sim, first + metrics.REG1_OF_DEREG, value_ns)
     if value_ns > limit_ns(bench, delay):
-        inadequate(sim, bench, attempt)
+        inadequate(sim, attempt)
 
 
 def count(sim: Sim, attempt: Attempt, delay: int, value_ns: int) -> None:
@@ -41,7 +41,7 @@ def limit_ns(bench: Bench, delay: int) -> int:
     return bench.registration_ns
 
 
-def inadequate(sim: Sim, bench: Bench, attempt: Attempt) -> None:
+def inadequate(sim: Sim, attempt: Attempt, bench: Bench = BESIDE) -> None:
     """Note, once, that an attempt was handled inadequately."""
     if attempt.failed:
         return

@@ -4,7 +4,7 @@ A packet that leaves its domain comes to its flow as everywhere; here the flow s
 Nobody is told of one that is lost: its asker waits for the time-out.
 """
 
-from vftsim.kernel import Sim
+from vftsim.kernel import BESIDE, Sim
 from vftsim.kernel.inputs import draw
 from vftsim.platform.io.loopback import send_across
 from vftsim.platform.io.packet import Flow, delivered, packets, ports
@@ -84,9 +84,8 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
     return row
 
 
-def redirect_to_next(sim: Sim, call: Call) -> None:
+def redirect_to_next(sim: Sim, call: Call, plan: Plan = BESIDE) -> None:
     """Direct a call that is repeated at the next copy; where there is one only, at that one again."""
-    plan = plans(sim)[call.plan]
     direct(sim, plan, call, next_copy(sim, plan, call.route - plan.first_route + 1, plan.routes - 1))
 
 

@@ -3,7 +3,7 @@
 Rules: :mod:`vftsim.workloads.service`.
 """
 
-from vftsim.kernel import EventKind, Sim, at, timer
+from vftsim.kernel import BESIDE, EventKind, Sim, at, timer
 from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for, interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
@@ -41,9 +41,8 @@ from vftsim.workloads.threads import release_thread, release_threads, serving_th
 
 
 @service.implements(receive)
-def take_packet(sim: Sim, program: Application, packet: int) -> None:
+def take_packet(sim: Sim, program: Application, packet: int, server: Service = BESIDE) -> None:
     """Give a request to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    server = services(sim)[program.state_row]
     if packets(sim)[packet].flow == server.flow:
         handle_answer(sim, server, packet)
         return
@@ -61,9 +60,8 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
 
 
 @service.implements(held)
-def requests_held(sim: Sim, program: Application) -> int:
+def requests_held(sim: Sim, program: Application, server: Service = BESIDE) -> int:
     """Those in its socket and with its threads."""
-    server = services(sim)[program.state_row]
     return server.waiting.length + server.active
 
 
@@ -264,9 +262,8 @@ def take_next(sim: Sim, service: Service, process: int, is_running: bool) -> Non
 
 
 @service.implements(go_on)
-def send_again(sim: Sim, program: Application, packet: int) -> None:
+def send_again(sim: Sim, program: Application, packet: int, server: Service = BESIDE) -> None:
     """Send what there was no room for: a call, or the answer of a thread that slept and is resumed."""
-    server = services(sim)[program.state_row]
     # Read before it is sent: then it belongs to its path.
     is_call = packets(sim)[packet].flow == server.flow
     process = serving_threads(sim)[packet].process
@@ -276,9 +273,8 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
 
 
 @service.implements(lose_state)
-def lose_memory(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application, server: Service = BESIDE) -> None:
     """Lose all requests, what the cache had, and who was silent; CPU work is gone, and the disk works for nobody."""
-    server = services(sim)[program.state_row]
     server.lost += server.waiting.length + server.active
     drop_all(sim, server.waiting, server.lost_in_boot)
     release_threads(sim, server.idle, server.in_hand)

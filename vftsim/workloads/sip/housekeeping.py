@@ -26,17 +26,17 @@ _REMOVAL, _FLUSH, _STALL = 0, 1, 2
 
 def start_timers(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Start the periodic timer processes; those of an earlier boot are stopped by it."""
-    plan_housekeeping(sim, server, rules)
+    plan_housekeeping(sim, server)
     server.flush = 0
     server.stall = 0
     server.end_of_stall = 0
     if rules.location_write_cost_ns > 0:
-        plan_flush(sim, server, rules)
+        plan_flush(sim, server)
     if rules.stall_duration_ns > 0:
-        plan_stall(sim, server, rules)
+        plan_stall(sim, server)
 
 
-def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules) -> None:
+def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Plan the next run of the timer process."""
     due_ns = sim.now_ns + rules.timer_period_ns
     server.housekeeping = at(sim, due_ns, EventKind.TIMER, _REMOVAL, on_housekeeping, server.row)
@@ -48,11 +48,11 @@ def on_housekeeping(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> No
     if server.is_flushing and rules.timers_wait_for_flush:
         server.late_ticks += 1
     else:
-        do_housekeeping(sim, server, rules, 1)
-    plan_housekeeping(sim, server, rules)
+        do_housekeeping(sim, server, 1)
+    plan_housekeeping(sim, server)
 
 
-def do_housekeeping(sim: Sim, server: SipServer, rules: SipRules, ticks: int) -> None:
+def do_housekeeping(sim: Sim, server: SipServer, ticks: int, rules: SipRules = BESIDE) -> None:
     """Do the work of one or more periods of the timer process."""
     give_up_ringing(sim, server)
     expired = 0
@@ -77,7 +77,7 @@ def on_removed(sim: Sim) -> None:
     """Expired transactions have been removed; nothing is seen of it outside."""
 
 
-def plan_flush(sim: Sim, server: SipServer, rules: SipRules) -> None:
+def plan_flush(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     """Plan the next flush of location records."""
     server.flush = at(sim, sim.now_ns + rules.location_flush_period_ns, EventKind.TIMER, _FLUSH, on_flush, server.row)
 
@@ -92,7 +92,7 @@ def on_flush(sim: Sim, server: SipServer) -> None:
     if was_idle and server.records_to_write > 0:
         server.is_flushing = sip_rules(sim)[server.row].flush_in_timer_process
         write_record(sim, server)
-    plan_flush(sim, server, sip_rules(sim)[server.row])
+    plan_flush(sim, server)
 
 
 def write_record(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
@@ -136,11 +136,11 @@ def end_flush(sim: Sim, server: SipServer) -> None:
     ticks = server.late_ticks
     server.late_ticks = 0
     if ticks > 0:
-        do_housekeeping(sim, server, sip_rules(sim)[server.row], ticks)
+        do_housekeeping(sim, server, ticks)
     catch_up(sim, server)
 
 
-def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
+def plan_stall(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     server.stall = at(sim, sim.now_ns + rules.stall_period_ns, EventKind.TIMER, _STALL, on_stall, server.row)
 
 
@@ -151,7 +151,7 @@ def on_stall(sim: Sim, server: SipServer, rules: SipRules = BESIDE) -> None:
     server.end_of_stall = at(
         sim, sim.now_ns + rules.stall_duration_ns, EventKind.TIMER, _STALL, on_end_of_stall, server.row
     )
-    plan_stall(sim, server, rules)
+    plan_stall(sim, server)
 
 
 @timer(sip_servers, "end_of_stall")

@@ -48,7 +48,7 @@ Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); 
 timers apart from the sends they cause.
 """
 
-from vftsim.kernel import Sim, entry
+from vftsim.kernel import BESIDE, Sim, entry
 from vftsim.platform.io import packet as io
 from vftsim.workloads.sip import records as sip
 from vftsim.workloads.sip.forwarding import stop_repeating
@@ -93,9 +93,8 @@ def datagrams_refused(sim: Sim, program: io.Application) -> int:
 
 
 @sip_server.implements(io.receive)
-def take_datagram(sim: Sim, program: io.Application, packet: int) -> None:
+def take_datagram(sim: Sim, program: io.Application, packet: int, server: sip.SipServer = BESIDE) -> None:
     """Give a datagram at the socket to a process, or keep it for one."""
-    server = sip.sip_servers(sim)[program.state_row]
     server.received += 1
     if server.idle.length > 0 and not server.stalled:
         work_on(sim, server, sip.worker_list.pop(sim, server.idle), packet)
@@ -134,9 +133,8 @@ def set_costs(sim: Sim, server: sip.SipServer, output_ns: int, execution: float,
 
 
 @sip_server.implements(io.lose_state)
-def lose_memory(sim: Sim, program: io.Application) -> None:
+def lose_memory(sim: Sim, program: io.Application, server: sip.SipServer = BESIDE) -> None:
     """Start with empty memory: transactions, timers and queued datagrams are gone, and the CPU work for them."""
-    server = sip.sip_servers(sim)[program.state_row]
     # Counted before anything is forgotten.
     server.lost_in_crash += in_progress(sim, server)
     forget_datagrams(sim, server)

@@ -24,7 +24,7 @@ def work_on(sim: Sim, server: sip.SipServer, row: int, packet: int, rules: sip.S
     datagram = packets(sim)[packet]
     message = datagram.message
     worker.packet = packet
-    find_transaction(sim, server, worker, datagram)
+    find_transaction(sim, worker, datagram)
     facts = message_facts(sim)[1 + message]
     demand = server.plain_ns[message] if worker.is_again else server.cost_ns[message]
     demand *= streams(sim)[datagram.stream].demands[facts.slot]
@@ -64,7 +64,7 @@ def price_again(rules: sip.SipRules, message: int) -> float:
     return rules.repeated_reply
 
 
-def find_transaction(sim: Sim, server: sip.SipServer, worker: sip.Worker, packet: Packet) -> None:
+def find_transaction(sim: Sim, worker: sip.Worker, packet: Packet, server: sip.SipServer = BESIDE) -> None:
     """Find or create the transaction of a message, and note whether it is a retransmission."""
     message = packet.message
     worker.transaction = 0
@@ -93,9 +93,8 @@ def growth(sim: Sim, server: sip.SipServer, message: int, rules: sip.SipRules = 
 
 
 @work_done
-def on_query(sim: Sim, worker: sip.Worker) -> None:
+def on_query(sim: Sim, worker: sip.Worker, server: sip.SipServer = BESIDE) -> None:
     """The process asks the database for the credentials and sleeps; the database waits for the CPU."""
-    server = sip.sip_servers(sim)[worker.server]
     cost_ns = max(1, int(server.inflation * sip.sip_rules(sim)[server.row].database_cost_ns * busy_factor(sim, server)))
     submit_for(sim, domains(sim)[server.domain], worker.database, cost_ns, on_result, worker.row, 0)
 
@@ -108,13 +107,12 @@ def on_result(sim: Sim, worker: sip.Worker) -> None:
 
 
 @work_done
-def on_answer(sim: Sim, worker: sip.Worker) -> None:
+def on_answer(sim: Sim, worker: sip.Worker, server: sip.SipServer = BESIDE) -> None:
     """The part of the work before the outputs is done: send them, and do the rest; sleep before if one has no room."""
-    server = sip.sip_servers(sim)[worker.server]
     # While it speaks: an output without room is noted as this worker's, which then sleeps before the rest of its work.
     server.speaker = worker.row
     mark(sim, worker.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
-    answer(sim, server, worker, packets(sim)[worker.packet])
+    answer(sim, worker, packets(sim)[worker.packet])
     server.speaker = 0
     release_datagram(sim, worker)
     if worker.unsent > 0:
@@ -151,7 +149,7 @@ def release_datagram(sim: Sim, worker: sip.Worker) -> None:
     worker.packet = 0
 
 
-def answer(sim: Sim, server: sip.SipServer, worker: sip.Worker, packet: Packet) -> None:
+def answer(sim: Sim, worker: sip.Worker, packet: Packet, server: sip.SipServer = BESIDE) -> None:
     """Send what a message causes."""
     message = packet.message
     row = worker.transaction
@@ -174,7 +172,7 @@ def answer(sim: Sim, server: sip.SipServer, worker: sip.Worker, packet: Packet) 
         if message == Message.RINGING:
             relay_ringing(sim, server, row)
         else:
-            relay_final(sim, server, worker, message)
+            relay_final(sim, worker, message)
 
 
 def answer_register(sim: Sim, server: sip.SipServer, packet: Packet) -> None:
@@ -212,7 +210,7 @@ def relay_ringing(sim: Sim, server: sip.SipServer, row: int) -> None:
     answer_from(sim, server, transaction, Message.RINGING)
 
 
-def relay_final(sim: Sim, server: sip.SipServer, worker: sip.Worker, message: int) -> None:
+def relay_final(sim: Sim, worker: sip.Worker, message: int, server: sip.SipServer = BESIDE) -> None:
     """Relay a final reply; a repeated one only if it answers an INVITE."""
     if worker.is_again and message != Message.OK_INVITE:
         return

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Sim, at, entry, event, timer
+from vftsim.kernel import BESIDE, EventKind, Sim, at, entry, event, timer
 from vftsim.kernel.inputs import draw
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.io.link import links, transmit
@@ -25,6 +25,7 @@ from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Targe
 from vftsim.workloads.stations import (
     BulkClientsSpec,
     BulkDriver,
+    Station,
     full_link,
     has_room,
     room,
@@ -46,20 +47,19 @@ _Span = tuple[int, int, int]
 
 
 @event
-def on_begin(sim: Sim, connection: tcp.Connection) -> None:
-    bulk = tcp.bulks(sim)[connection.bulk]
+def on_begin(sim: Sim, connection: tcp.Connection, bulk: tcp.Bulk = BESIDE) -> None:
     connection.end_ns = sim.now_ns + bulk.duration_ns
     if bulk.is_upload:
         tcp.start_sender(bulk, connection)
-        pump(sim, bulk, connection)
+        pump(sim, connection)
     else:
-        request_data(sim, bulk, connection)
-    plan_interval(sim, bulk, connection)
+        request_data(sim, connection)
+    plan_interval(sim, connection)
 
 
-def request_data(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
+def request_data(sim: Sim, connection: tcp.Connection, bulk: tcp.Bulk = BESIDE) -> None:
     """Ask for data, and look later whether some have come: until then there is no acknowledgement to put off."""
-    send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, bulk, connection))
+    send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, connection))
     passed_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
     due_ns = sim.now_ns + min(passed_ns + bulk.first_rto_ns, tcp.LONGEST_RTO_NS)
     connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_request_timeout, connection.row)
@@ -69,34 +69,30 @@ def request_data(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
 def on_request_timeout(sim: Sim, connection: tcp.Connection) -> None:
     """Ask again, unless data have come or time is up."""
     if sim.now_ns < connection.end_ns:
-        request_data(sim, tcp.bulks(sim)[connection.bulk], connection)
+        request_data(sim, connection)
 
 
-def pump(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
+def pump(sim: Sim, connection: tcp.Connection, station: Station = BESIDE, bulk: tcp.Bulk = BESIDE) -> None:
     """Send what the window allows and the card has room for."""
-    station = stations(sim)[connection.station]
-    segments = tcp.next_segments(sim, bulk, connection)
+    segments = tcp.next_segments(sim, connection)
     while segments > 0:
         if not has_room(sim, station, segments % tcp.COUNTS * (bulk.mss + tcp.HEADER_BYTES)):
             wait_for_room(sim, station)
             return
         # Before it is sent, so that the next question finds the window smaller.
         tcp.note_sent(sim, connection, segments, on_client_due)
-        send(sim, station, tcp.new_segments(sim, bulk, connection, segments))
-        segments = tcp.next_segments(sim, bulk, connection)
+        send(sim, station, tcp.new_segments(sim, connection, segments))
+        segments = tcp.next_segments(sim, connection)
 
 
-@room
-def on_client_room(sim: Sim, connection_row: int) -> None:
-    """The client's card has room again."""
-    pump(sim, tcp.bulks(sim)[tcp.connections(sim)[connection_row].bulk], tcp.connections(sim)[connection_row])
+on_client_room = room(pump)
 
 
 @timer(tcp.connections, "timer")
 def on_client_due(sim: Sim, connection: tcp.Connection) -> None:
     """The client's retransmission timer has gone off."""
     if tcp.is_timed_out(sim, connection, on_client_due):
-        pump(sim, tcp.bulks(sim)[connection.bulk], connection)
+        pump(sim, connection)
 
 
 @bulk_tcp.implements(delivered)
@@ -130,18 +126,18 @@ def handle_packet(sim: Sim, packet: int) -> None:
         connection.delay_timer = 0
     if message % tcp.COUNTS == 0:
         tcp.take_acknowledgement(sim, bulk, connection, message // tcp.COUNTS, stamp_ns, on_client_due)
-        respond(sim, bulk, connection)
-    elif tcp.take_data(sim, bulk, connection, message, stamp_ns):
-        send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, bulk, connection))
+        respond(sim, connection)
+    elif tcp.take_data(sim, connection, message, stamp_ns):
+        send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, connection))
     elif connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
         connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_client_delay, connection.row)
 
 
-def respond(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
+def respond(sim: Sim, connection: tcp.Connection) -> None:
     """Send what an acknowledgement allows, now or when the client has reacted."""
     if connection.reactions == 0:
-        pump(sim, bulk, connection)
+        pump(sim, connection)
     elif not connection.is_reacting:
         connection.is_reacting = True
         due_ns = sim.now_ns + draw(sim, connection.reactions)
@@ -152,14 +148,13 @@ def respond(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
 def on_reaction(sim: Sim, connection: tcp.Connection) -> None:
     """The client comes to what it has to send."""
     connection.is_reacting = False
-    pump(sim, tcp.bulks(sim)[connection.bulk], connection)
+    pump(sim, connection)
 
 
 @timer(tcp.connections, "delay_timer")
 def on_client_delay(sim: Sim, connection: tcp.Connection) -> None:
     """The client has put off an acknowledgement for long enough."""
-    bulk = tcp.bulks(sim)[connection.bulk]
-    send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, bulk, connection))
+    send(sim, stations(sim)[connection.station], tcp.new_acknowledgement(sim, connection))
 
 
 @bulk_tcp.implements(cut)
@@ -176,9 +171,8 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_interval(sim: Sim, connection: tcp.Connection) -> None:
+def on_interval(sim: Sim, connection: tcp.Connection, bulk: tcp.Bulk = BESIDE) -> None:
     """Write down what has come by the end of an interval."""
-    bulk = tcp.bulks(sim)[connection.bulk]
     interval = tcp.intervals(sim)[tcp.intervals.new(sim)]
     interval.connection = connection.row
     interval.end_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
@@ -186,10 +180,10 @@ def on_interval(sim: Sim, connection: tcp.Connection) -> None:
     interval.begin_ns = (interval.end_ns - 1) // bulk.interval_ns * bulk.interval_ns
     interval.segments = connection.expected
     if sim.now_ns < connection.end_ns:
-        plan_interval(sim, bulk, connection)
+        plan_interval(sim, connection)
 
 
-def plan_interval(sim: Sim, bulk: tcp.Bulk, connection: tcp.Connection) -> None:
+def plan_interval(sim: Sim, connection: tcp.Connection, bulk: tcp.Bulk = BESIDE) -> None:
     """Let an interval end after its length, or with the test."""
     due_ns = min(sim.now_ns + bulk.interval_ns, connection.end_ns)
     at(sim, due_ns, EventKind.TIMER, connection.row, on_interval, connection.row)

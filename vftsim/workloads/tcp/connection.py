@@ -30,7 +30,7 @@ constant), the Nagle algorithm, connection set-up and close.
 
 from typing import Annotated
 
-from vftsim.kernel import EventKind, Failure, Fifo, Record, Row, Sim, Table, at, fail
+from vftsim.kernel import BESIDE, EventKind, Failure, Fifo, Record, Row, Sim, Table, at, fail
 from vftsim.platform.io.packet import packets
 from vftsim.workloads.common import WorkloadRow, new_packet
 
@@ -138,13 +138,13 @@ connections = Table("tcp_connections", Connection, 1 << 14, "use fewer clients")
 intervals = Table("tcp_intervals", Interval, 1 << 18, "report longer intervals")
 
 
-def new_segments(sim: Sim, bulk: Bulk, connection: Connection, segments: int) -> int:
+def new_segments(sim: Sim, connection: Connection, segments: int, bulk: Bulk = BESIDE) -> int:
     """Make a packet of data."""
     count = segments % COUNTS
     return new_stamped(sim, bulk, connection, segments, sim.now_ns, count * (bulk.mss + HEADER_BYTES))
 
 
-def new_acknowledgement(sim: Sim, bulk: Bulk, connection: Connection) -> int:
+def new_acknowledgement(sim: Sim, connection: Connection, bulk: Bulk = BESIDE) -> int:
     """Make an acknowledgement of all that has come in order; nothing is owed then."""
     connection.pending = 0
     connection.owes = False
@@ -163,7 +163,7 @@ def new_stamped(sim: Sim, bulk: Bulk, connection: Connection, message: int, stam
 TOO_FAR = Failure("a TCP segment lies beyond what a receiver can hold; make the window smaller")
 
 
-def take_data(sim: Sim, bulk: Bulk, connection: Connection, segments: int, stamp_ns: int) -> bool:
+def take_data(sim: Sim, connection: Connection, segments: int, stamp_ns: int, bulk: Bulk = BESIDE) -> bool:
     """Take in a packet of data; True if it must be acknowledged at once (it is ``pending`` otherwise)."""
     first = segments // COUNTS
     end = first + segments % COUNTS
@@ -237,7 +237,7 @@ def start_sender(bulk: Bulk, connection: Connection) -> None:
     connection.rto_ns = bulk.first_rto_ns
 
 
-def next_segments(sim: Sim, bulk: Bulk, connection: Connection) -> int:
+def next_segments(sim: Sim, connection: Connection, bulk: Bulk = BESIDE) -> int:
     """Return what may be sent now (as :mod:`.records` writes it), 0 if nothing; it stays to be sent."""
     if connection.resend != NO_SEGMENT:
         return connection.resend * COUNTS + missing_segments(bulk, connection)
@@ -292,7 +292,7 @@ def take_acknowledgement(
 ) -> None:
     """Take in an acknowledgement; send what :func:`next_segments` says then."""
     if expected > connection.una:
-        acknowledged(sim, bulk, connection, expected, echo_ns)
+        acknowledged(sim, connection, expected, echo_ns)
         # The timer starts anew for what is still out, or rests (RFC 6298, 5.2 and 5.3).
         connection.due_ns = 0
         if connection.nxt > connection.una:
@@ -301,7 +301,7 @@ def take_acknowledgement(
         take_duplicate_ack(bulk, connection)
 
 
-def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, echo_ns: int) -> None:
+def acknowledged(sim: Sim, connection: Connection, expected: int, echo_ns: int, bulk: Bulk = BESIDE) -> None:
     """Take in that segments have arrived."""
     count = expected - connection.una
     connection.una = expected

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, EventKind, Fifo, Sim, Table, at, timer
+from vftsim.kernel import BESIDE, Chain, EventKind, Fifo, Sim, Table, at, timer
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io import packet as io
@@ -64,9 +64,8 @@ accepted = Chain(connections, "link")
 
 @tcp_sink.implements(io.receive)
 @tcp_source.implements(io.receive)
-def take_packet(sim: Sim, program: io.Application, packet: int) -> None:
+def take_packet(sim: Sim, program: io.Application, packet: int, tcp_program: TcpProgram = BESIDE) -> None:
     """Give a packet to the process of its connection."""
-    tcp_program = tcp_programs(sim)[program.state_row]
     connection = connections(sim)[io.packets(sim)[packet].stream]
     if connection.is_reset:
         io.drop(sim, packet, tcp_program.unknown)
@@ -79,10 +78,10 @@ def take_packet(sim: Sim, program: io.Application, packet: int) -> None:
             start_sender(bulk, connection)
     io.packet_list.push(sim, connection.queue, packet)
     if not connection.is_busy:
-        serve(sim, tcp_program, bulk, connection, False)
+        serve(sim, tcp_program, connection, False)
 
 
-def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, is_running: bool) -> None:
+def serve(sim: Sim, tcp_program: TcpProgram, connection: Connection, is_running: bool, bulk: Bulk = BESIDE) -> None:
     """Let a process do what is next, or sleep: one that is running continues."""
     connection.is_busy = True
     domain = domains(sim)[tcp_program.domain]
@@ -101,7 +100,7 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
         return
     segments = 0
     if not bulk.is_upload:
-        segments = next_segments(sim, bulk, connection)
+        segments = next_segments(sim, connection)
     # Only asked here: on_written() asks again, and takes it, when the work is done.
     if segments > 0:
         demand_ns = sending_ns(sim, tcp_program, bulk, data_ns(tcp_program, bulk, segments))
@@ -110,13 +109,12 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
         connection.is_busy = False
 
 
-def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection) -> int:
+def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: io.Packet = BESIDE) -> int:
     """Return what the packet in hand costs, the acknowledgement that it calls for included."""
-    packet = io.packets(sim)[connection.packet]
     if packet.message % COUNTS == 0:
         return with_overhead_ns(sim, tcp_program.program, tcp_program.ack_cost_ns, 0)
     # Taken in when the work begins: whether it calls for an acknowledgement is part of its price.
-    connection.owes = take_data(sim, bulk, connection, packet.message, packet.sent_ns) or connection.owes
+    connection.owes = take_data(sim, connection, packet.message, packet.sent_ns) or connection.owes
     demand_ns = data_ns(tcp_program, bulk, packet.message)
     if connection.owes:
         return sending_ns(sim, tcp_program, bulk, demand_ns + tcp_program.ack_cost_ns)
@@ -134,9 +132,8 @@ def sending_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, demand_ns: int) ->
 
 
 @work_done
-def on_taken(sim: Sim, connection: Connection, argument: int) -> None:
+def on_taken(sim: Sim, connection: Connection, argument: int, bulk: Bulk = BESIDE) -> None:
     """The packet in hand has been taken in."""
-    bulk = bulks(sim)[connection.bulk]
     # Read before the packet is freed.
     message = io.packets(sim)[connection.packet].message
     echo_ns = io.packets(sim)[connection.packet].sent_ns
@@ -147,35 +144,29 @@ def on_taken(sim: Sim, connection: Connection, argument: int) -> None:
     if message % COUNTS == 0:
         take_acknowledgement(sim, bulk, connection, message // COUNTS, echo_ns, on_server_due)
     elif connection.owes:
-        send_and_serve(
-            sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection), True
-        )
+        send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, connection), True)
         return
     elif connection.pending > 0 and connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
         connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_server_delay, connection.row)
-    serve(sim, tcp_programs(sim)[argument], bulk, connection, True)
+    serve(sim, tcp_programs(sim)[argument], connection, True)
 
 
 @work_done
-def on_acknowledged(sim: Sim, connection: Connection, argument: int) -> None:
+def on_acknowledged(sim: Sim, connection: Connection, argument: int, bulk: Bulk = BESIDE) -> None:
     """The work for a delayed acknowledgement is done."""
-    bulk = bulks(sim)[connection.bulk]
-    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection), True)
+    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, connection), True)
 
 
 @work_done
-def on_written(sim: Sim, connection: Connection, argument: int) -> None:
+def on_written(sim: Sim, connection: Connection, argument: int, bulk: Bulk = BESIDE) -> None:
     """The work for data is done: send what may be sent by now, which a time-out may have changed."""
-    bulk = bulks(sim)[connection.bulk]
-    segments = next_segments(sim, bulk, connection)
+    segments = next_segments(sim, connection)
     if segments == 0:
-        serve(sim, tcp_programs(sim)[argument], bulk, connection, True)
+        serve(sim, tcp_programs(sim)[argument], connection, True)
         return
     note_sent(sim, connection, segments, on_server_due)
-    send_and_serve(
-        sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, bulk, connection, segments), True
-    )
+    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, connection, segments), True)
 
 
 def send_and_serve(
@@ -185,7 +176,7 @@ def send_and_serve(
     # A process that sleeps stays busy, so that what comes meanwhile waits for it.
     connection.is_blocked = not send_or_wait(sim, packet)
     if not connection.is_blocked:
-        serve(sim, tcp_program, bulk, connection, is_running)
+        serve(sim, tcp_program, connection, is_running)
 
 
 @tcp_sink.implements(io.go_on)
@@ -204,7 +195,7 @@ def on_server_due(sim: Sim, connection: Connection) -> None:
     """The server's retransmission timer has gone off."""
     # A process that is at work finds by itself, at the end, what is to be sent again.
     if is_timed_out(sim, connection, on_server_due) and not connection.is_busy:
-        serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)
+        serve(sim, program_of(sim, connection), connection, False)
 
 
 @timer(connections, "delay_timer")
@@ -212,7 +203,7 @@ def on_server_delay(sim: Sim, connection: Connection) -> None:
     """The server has put off an acknowledgement for long enough."""
     connection.owes = True
     if not connection.is_busy:
-        serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)
+        serve(sim, program_of(sim, connection), connection, False)
 
 
 def program_of(sim: Sim, connection: Connection) -> TcpProgram:
@@ -221,9 +212,8 @@ def program_of(sim: Sim, connection: Connection) -> TcpProgram:
 
 @tcp_sink.implements(io.lose_state)
 @tcp_source.implements(io.lose_state)
-def lose_memory(sim: Sim, program: io.Application) -> None:
+def lose_memory(sim: Sim, program: io.Application, tcp_program: TcpProgram = BESIDE) -> None:
     """Forget all connections, and lose what waits for their processes."""
-    tcp_program = tcp_programs(sim)[program.state_row]
     while tcp_program.connections.length > 0:
         connection = connections(sim)[accepted.pop(sim, tcp_program.connections)]
         connection.is_reset = True

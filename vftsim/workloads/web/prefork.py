@@ -32,7 +32,17 @@ from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.processes import add_process
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io import packet as io
+from vftsim.platform.io.packet import (
+    Application,
+    application,
+    drop,
+    flows,
+    go_on,
+    lose_state,
+    packets,
+    ports,
+    receive,
+)
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
 from vftsim.workloads.common import (
@@ -45,7 +55,7 @@ from vftsim.workloads.common import (
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.web import records as http
 
-prefork_web_server = io.application.kind("prefork_web_server")
+prefork_web_server = application.kind("prefork_web_server")
 
 PIECE_BYTES = 65_536 // http.MSS * http.MSS
 """A reply leaves in pieces of this size: what the stack hands down at once."""
@@ -104,19 +114,19 @@ web_processes = Table("web_processes", WebProcess, 1 << 18, "lower max_clients")
 process_list = Chain(web_processes, "link")
 
 
-@prefork_web_server.implements(io.receive)
-def take_packet(sim: Sim, program: io.Application, packet: int) -> None:
+@prefork_web_server.implements(receive)
+def take_packet(sim: Sim, program: Application, packet: int) -> None:
     """Act on a packet in the kernel, and free it."""
     if http.is_stale(sim, packet):
-        io.packets.free(sim, packet)
+        packets.free(sim, packet)
         return
     server = prefork_servers(sim)[program.state_row]
-    connection = http.http_connections(sim)[io.packets(sim)[packet].stream]
+    connection = http.http_connections(sim)[packets(sim)[packet].stream]
     if connection.state != http.UNKNOWN and connection.boot != server.boots:
         connection.state = http.UNKNOWN
-    message = io.packets(sim)[packet].message
+    message = packets(sim)[packet].message
     if is_refused(server, connection, message % http.KINDS):
-        io.drop(sim, packet, server.accept_full)
+        drop(sim, packet, server.accept_full)
         return
     if message % http.KINDS == http.SYN:
         take_syn(sim, server, connection)
@@ -124,7 +134,7 @@ def take_packet(sim: Sim, program: io.Application, packet: int) -> None:
         take_request(sim, server, connection, message // http.KINDS % http.PIECES)
     elif message % http.KINDS == http.FIN:
         connection.client_left = True
-    io.packets.free(sim, packet)
+    packets.free(sim, packet)
 
 
 def is_refused(server: PreforkServer, connection: http.HttpConnection, kind: int) -> bool:
@@ -171,7 +181,7 @@ def send_bare(sim: Sim, connection: http.HttpConnection, kind: int) -> None:
 
 def new_reply(sim: Sim, connection: http.HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
     """Make a packet to a connection's client."""
-    port = io.flows(sim)[connection.flow].port
+    port = flows(sim)[connection.flow].port
     return http.new_http_packet(sim, connection.flow, port, connection, kind, piece, size_bytes)
 
 
@@ -226,8 +236,8 @@ def submit_piece(sim: Sim, server: PreforkServer, row: int, is_running: bool, de
 
 
 def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
-    port = io.flows(sim)[http.http_connections(sim)[row].flow].port
-    return with_overhead_ns(sim, server.program, server.piece_ns, 1) + io.ports(sim)[port].transmit_ns
+    port = flows(sim)[http.http_connections(sim)[row].flow].port
+    return with_overhead_ns(sim, server.program, server.piece_ns, 1) + ports(sim)[port].transmit_ns
 
 
 @work_done
@@ -262,13 +272,13 @@ def finish(sim: Sim, server: PreforkServer, connection: http.HttpConnection, is_
     assign_processes(sim, server, is_running)
 
 
-@prefork_web_server.implements(io.go_on)
-def resume_sending(sim: Sim, program: io.Application, packet: int) -> None:
+@prefork_web_server.implements(go_on)
+def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send a packet that had no room, and resume the process that slept with it."""
     server = prefork_servers(sim)[program.state_row]
-    connection = http.http_connections(sim)[io.packets(sim)[packet].stream]
+    connection = http.http_connections(sim)[packets(sim)[packet].stream]
     # Read before it is sent: then it belongs to its path.
-    kind = io.packets(sim)[packet].message % http.KINDS
+    kind = packets(sim)[packet].message % http.KINDS
     is_piece = kind == http.PIECE or kind == http.LAST_PIECE
     is_awaited = is_piece and connection.is_blocked and not http.is_stale(sim, packet)
     if send_or_wait(sim, packet) and is_awaited:
@@ -292,8 +302,8 @@ def on_maintenance(sim: Sim, server: PreforkServer) -> None:
         server.spawn = 1
 
 
-@prefork_web_server.implements(io.lose_state)
-def lose_memory(sim: Sim, program: io.Application) -> None:
+@prefork_web_server.implements(lose_state)
+def lose_memory(sim: Sim, program: Application) -> None:
     """Start anew: no connection is known, the first processes are there."""
     server = prefork_servers(sim)[program.state_row]
     while server.accept.length > 0:
@@ -329,7 +339,7 @@ def plan_maintenance(sim: Sim, server: PreforkServer, wait_ns: int) -> None:
 
 
 @entry
-def start_web_server(sim: Sim, server: PreforkServer) -> None:
+def start_web_server(sim: Sim, server: PreforkServer, _: int) -> None:
     """Start a server that was added."""
     for number in range(server.max_clients):
         process_list.push(sim, server.idle, server.first_process + number)

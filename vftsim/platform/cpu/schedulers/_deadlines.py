@@ -10,7 +10,7 @@ from vftsim.kernel import BESIDE, EventKind, Kind, Record, Sim, Table, at, timer
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.host import request_reschedule, sync_running
-from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, hosts, pcpus, vcpus
+from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, pcpus, vcpus
 
 
 class Deadline(Record):
@@ -53,9 +53,8 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @timer(deadlines, "alarm")
-def on_period_end(sim: Sim, vcpu: Vcpu) -> None:
+def on_period_end(sim: Sim, vcpu: Vcpu, host: Host = BESIDE) -> None:
     """Begin the next period of a vCPU that is awake."""
-    host = hosts(sim)[vcpu.host]
     # Charged first: what has run is of the old period.
     sync_running(sim, host)
     end_period(sim, host, vcpu)

@@ -202,9 +202,8 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 
 
 @cfs.implements(shared.preempts)
-def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
+def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu, entity: CfsVcpu = BESIDE) -> bool:
     """Tell whether it is behind by more than the wake-up granularity."""
-    entity = cfs_vcpus(sim)[newcomer.row]
     return cfs_vcpus(sim)[running.row].virtual_ns - entity.virtual_ns > entity.wakeup_ns
 
 
@@ -381,9 +380,8 @@ def plan_refill(sim: Sim, domain: int) -> None:
 
 
 @event
-def on_refill(sim: Sim, domain: Domain) -> None:
+def on_refill(sim: Sim, domain: Domain, host: Host = BESIDE) -> None:
     """Begin a domain's period: let its throttled vCPUs go on."""
-    host = hosts(sim)[domain.host]
     # What has run is charged to the old period, and the least virtual run time is that of those who could run in it.
     sync_running(sim, host)
     advance(sim, host, vcpus(sim)[domain.first_vcpu])

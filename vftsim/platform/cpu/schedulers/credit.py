@@ -39,7 +39,7 @@ from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event, timer
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
-from vftsim.platform.cpu.records import BLOCKED, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
+from vftsim.platform.cpu.records import BLOCKED, Host, Pcpu, Vcpu, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_accounting import account_for, activate, open_account
 from vftsim.platform.cpu.schedulers._credit_queue import (
     better_processor,
@@ -320,9 +320,8 @@ def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
 
 
 @event
-def on_tick(sim: Sim, pcpu: Pcpu) -> None:
+def on_tick(sim: Sim, pcpu: Pcpu, host: Host = BESIDE) -> None:
     """Tick on one pCPU: debit, end a boost, account in the releases that do so here, sort."""
-    host = hosts(sim)[pcpu.host]
     rules = credit_hosts(sim)[host.row]
     # Charged first: the debit below is for what has run by now.
     sync_running(sim, host)
