@@ -340,6 +340,11 @@ def has_nobody_beside(sim: Sim, item: Item, label: Label = BESIDE) -> None:
 
 
 @entry
+def is_beside_two(sim: Sim, basket: Basket, other: Basket, label: Label = BESIDE) -> None:
+    label.looks = other.total
+
+
+@entry
 def is_handed_nothing(sim: Sim, nothing: Record) -> None:
     pass
 
@@ -349,7 +354,8 @@ def is_handed_nothing(sim: Sim, nothing: Record) -> None:
     [
         (calls_skips, "without continue and else"),
         (calls_misnames, "Item has no colour"),
-        (has_nobody_beside, "label stands beside none of its arguments, and none names it"),
+        (has_nobody_beside, "label goes with 0 of its arguments"),
+        (is_beside_two, "label goes with 2 of its arguments"),
         (is_handed_nothing, r"handed a Record, of which there are \d+ tables"),
     ],
 )

@@ -52,3 +52,8 @@ def test_a_timer_goes_off_once_when_its_token_is_still_kept(engine_name):
     assert [int(row.rings) for row in engine.rows(bells)[1:4]] == [2, 2, 0]
     assert [int(row.rang_ns) for row in engine.rows(clocks)[1:4]] == [15, 12, 0]
     assert [int(row.alarm) for row in engine.rows(clocks)[1:4]] == [0, 0, 0]
+
+
+def test_a_field_that_is_not_there_keeps_no_token():
+    with pytest.raises(TypeError, match="Clock has no field alert"):
+        timer(clocks, "alert")

@@ -246,6 +246,8 @@ def timer(table: Table[Any], field: str) -> Callable[[Callable[..., None]], int]
     Whoever plans it keeps the token of :func:`at` in ``field`` of that row, and calls it off by writing 0 or the token
     of another there: one whose token is no longer kept comes to nothing.  The field is 0 again when the event happens.
     """
+    if not hasattr(table.record, field.partition(".")[0]):
+        raise TypeError(f"{table.record.__name__} has no field {field}")
     return lambda function: Action(function, event, (table, field))  # type: ignore[return-value]
 
 

@@ -304,13 +304,15 @@ def _continues(body: Sequence[ast.stmt]) -> bool:
     )
 
 
-def _row_that_goes_with(name: str, table: Table[Any], given: Mapping[str, Any]) -> str | None:
+def _rows_that_go_with(name: str, table: Table[Any], given: Mapping[str, Any]) -> list[str]:
     """Return how the row of a table follows from the parameters that are given: beside one, or named by a field."""
     beside = None if table.beside is None else table.beside.record
     rows = [f"{parameter}.row" for parameter, record in given.items() if record is not None and record is beside]
     for field_name in (name, "state_row"):
-        rows += [f"{parameter}.{field_name}" for parameter, record in given.items() if hasattr(record, field_name)]
-    return next(iter(rows), None)
+        rows = rows or [
+            f"{parameter}.{field_name}" for parameter, record in given.items() if hasattr(record, field_name)
+        ]
+    return rows
 
 
 class _Rewriter(ast.NodeVisitor):
@@ -387,10 +389,10 @@ class _Rewriter(ast.NodeVisitor):
                 argument.arg += "__row"
         for argument in arguments[count:]:
             table = self._table_of(hints[argument.arg], function)
-            row = _row_that_goes_with(argument.arg, table, given)
-            if row is None:
-                self._refuse(function, f"{argument.arg} stands beside none of its arguments, and none names it")
-            lookups.append((argument.arg, table, row))
+            rows = _rows_that_go_with(argument.arg, table, given)
+            if len(rows) != 1:
+                self._refuse(function, f"{argument.arg} goes with {len(rows)} of its arguments: it must be with one")
+            lookups.append((argument.arg, table, rows[0]))
         del arguments[count:]
         return [self._parsed(f"{name} = {sim}.{table.name}[{row}]", function) for name, table, row in lookups]
 

@@ -202,8 +202,9 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 
 
 @cfs.implements(shared.preempts)
-def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu, entity: CfsVcpu = BESIDE) -> bool:
+def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
     """Tell whether it is behind by more than the wake-up granularity."""
+    entity = cfs_vcpus(sim)[newcomer.row]
     return cfs_vcpus(sim)[running.row].virtual_ns - entity.virtual_ns > entity.wakeup_ns
 
 
