@@ -26,7 +26,7 @@ class Cards:
         self.engine = engine = network.engine
         self.rows = {name: add_card(engine, _RATE, 0, 256 * 1024) for name in ("vmnic0", "vmnic1")}
         self.bursts_lost, _ = engine.add(drops)
-        start_background(engine, self.rows[storage_on], 0, storage, self.bursts_lost)
+        start_background(engine, self.rows[storage_on], 0, storage, self.bursts_lost, storage.period)
 
     def from_host(self, name: str) -> Link:
         link: Link = self.engine.rows(links)[self.engine.rows(cards)[self.rows[name]].from_host]
@@ -94,6 +94,19 @@ def test_background_traffic_of_one_name_on_two_networks_is_on_both() -> None:
     for name, card in run.built.hosts["host"].cards.items():
         link = run.engine.rows(links)[run.engine.rows(cards)[card].from_host]
         assert link.sent_bytes == 99 * sizes[name]
+
+
+def test_background_traffic_of_several_kinds_does_not_keep_step() -> None:
+    """Three bursts of 100 kB every 10 ms, 0.8 ms each: at once they would be more than the queue of 256 KiB takes."""
+    burst = {"burst": "100 kB", "period": "10 ms"}
+    lan = {"background": {"backup": burst, "management": burst, "storage": {**burst, "period": "20 ms"}}}
+    run = Run(ModelSpec.model_validate({"networks": {"lan": lan}, "domains": {"idle": {}}}), 1, 0)
+    run.built.start()
+    run.engine.run(1_000 * _MS)
+    assert run.built.hosts["host"].io.drop_counts() == {}
+    (card,) = run.built.hosts["host"].cards.values()
+    link = run.engine.rows(links)[run.engine.rows(cards)[card].from_host]
+    assert link.sent_bytes == pytest.approx(250 * 100_000, abs=3 * 100_000)
 
 
 def test_an_interface_must_name_a_network_that_exists() -> None:

@@ -377,9 +377,13 @@ class BuiltModel:
             for network in host.cards
             for name, traffic in self.spec.networks[network].background.items()
         ]
-        for number, (_, network, traffic) in enumerate(sorted(traffics, key=itemgetter(0, 1))):
-            lost = host.io.drop_row("background traffic", "queue full")
-            start_background(self.engine, host.cards[network], number, traffic, lost)
+        lost, begun = host.io.drop_row("background traffic", "queue full"), set[str]()
+        for number, (name, network, traffic) in enumerate(sorted(traffics, key=itemgetter(0, 1))):
+            first_ns = traffic.period
+            if network in begun:
+                first_ns = self.streams.phase_ns(f"{network}.{name}.background", host.row, traffic.period)
+            begun.add(network)
+            start_background(self.engine, host.cards[network], number, traffic, lost, first_ns)
 
     def settle(self) -> None:
         """Bring all accounts of all hosts up to now."""

@@ -56,8 +56,13 @@ def add_card(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes:
     return engine.add(cards, to_host=to_host, from_host=from_host)[0]
 
 
-def start_background(engine: Engine, card: int, number: int, spec: BackgroundTrafficSpec, dropped: int) -> None:
-    """Start a card's background traffic; ``number`` orders its bursts among those of one instant."""
+def start_background(
+    engine: Engine, card: int, number: int, spec: BackgroundTrafficSpec, dropped: int, first_ns: int
+) -> None:
+    """Start a card's background traffic; ``number`` orders its bursts among those of one instant.
+
+    The first comes after ``first_ns``: what a host sends for different reasons does not keep step.
+    """
     link = int(engine.rows(cards)[card].from_host)
     row, _ = engine.add(
         bursts,
@@ -68,7 +73,7 @@ def start_background(engine: Engine, card: int, number: int, spec: BackgroundTra
         duration_ns=long_transmission_ns(spec.burst, int(engine.rows(links)[link].rate_bits_per_s)),
         dropped=dropped,
     )
-    engine.at(engine.now_ns + spec.period, EventKind.DEVICE, 1 + number, engine.number(on_burst), row)
+    engine.at(engine.now_ns + first_ns, EventKind.DEVICE, 1 + number, engine.number(on_burst), row)
 
 
 def send_to_host(sim: Sim, packet: int) -> None:
