@@ -80,6 +80,7 @@ REASONS = {
     "*.flush_*": "no flush",
     "*.timers_wait_for_flush": "no flush",
     "*.quantum": "no process computes for a whole quantum",
+    "*.counts_anew": "nobody has had more or less than a share by a whole slice",
     "*.protection.log.disk_read_size": "the guest reads no disk",
     "*.protection.log.disk_reads": "the guest reads no disk",
     "*.protection.log.event_entry": "no clock reads are logged apart",

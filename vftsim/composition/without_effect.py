@@ -343,11 +343,12 @@ def _paths_through_driver(spec: ModelSpec, host: str) -> list[IoPathSpec]:
 
 
 def _of_network(spec: ModelSpec, name: str) -> dict[str, str]:
+    of_loss = {} if spec.networks[name].loss else {"loss_burst": "loss is 0"}
     if any(is_linked(spec, host, name) for host in spec.hosts):
-        return {} if spec.networks[name].loss else {"loss_burst": "loss is 0"}
+        return of_loss
     channels = {domain.protection.channel_network for domain in spec.domains.values()}
     if name in channels or any(paths_to(spec, host, name) for host in spec.hosts):
-        return {"queue": "its link is not simulated packet by packet"}
+        return {**of_loss, "queue": "its link is not simulated packet by packet"}
     return dict.fromkeys(NetworkSpec.model_fields, "nothing uses the network")
 
 
