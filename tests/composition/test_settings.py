@@ -420,24 +420,6 @@ def test_budgets_that_cannot_all_be_kept_are_said(budget, vcpus, pcpus, message)
 
 
 @pytest.mark.parametrize(
-    ("kind", "frames", "windows"),
-    [("checkpoint", 10, 0), ("checkpoint", 11, 1), ("checkpoint", 30, 1), ("checkpoint", 31, 2), ("lockstep", 31, 0)],
-)
-def test_windows_of_long_replies_that_would_wait_for_states_are_said(kind, frames, windows):
-    """RFC 6928 and 5681: 10 segments, 20 after a round trip, 40 after the next; each has a state of 200 ms in it."""
-    protection = {
-        "kind": kind,
-        **({"memory": {"working_set": 0}, "pause": {"fixed": 0}} if kind == "checkpoint" else {}),
-    }
-    guest = {"protection": protection, "applications": {"db": {"kind": "service", "answer_size": frames * 1538}}}
-    told = [line for line in remarks(ModelSpec.model_validate({"domains": {"vm": guest}})) if "slow start" in line]
-    assert len(told) == bool(windows)
-    for line in told:
-        assert f"{windows} more window" in line
-        assert float(re.search(r"up to (\d+)", line)[1]) == pytest.approx(200 * windows, rel=0.02)
-
-
-@pytest.mark.parametrize(
     ("scheduler", "domain", "message"),
     [
         (

@@ -73,8 +73,8 @@ def test_messages_over_tcp_share_a_line_without_loss() -> None:
     assert found.latency.mean == pytest.approx(11_000_000, rel=0.02)
 
 
-def test_no_more_messages_than_wait_for_a_service_wait_for_a_line() -> None:
-    """1,100 requests at once and a queue of one frame: one on the wire, 1,024 that wait, the others dropped."""
+def test_every_connection_may_wait_for_a_line() -> None:
+    """1,100 requests at once and a queue of one frame: one on the wire, and the others wait in their connections."""
     load = {"clients": 550, "turn_around": 0, "request_size": 1538}
     record = _asked(1538, 64, {"warm_up": 0, "duration": "100 ms"}, some=load, others=load)
-    assert record.drops["link of lan to host", "queue full"] == 1100 - 1 - 1024
+    assert not [place for place, _ in record.drops if place.startswith("link")]

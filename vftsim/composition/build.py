@@ -232,9 +232,9 @@ class BuiltModel:
             row = host.io.add_port(
                 name, self.domains[name], nic, self.programs[program].row, path.part, saves_ring=path.saves_ring
             )
-            self.engine.rows(ports)[row].card = host.cards.get(network, 0)
-            application = spec.applications[program.rpartition(".")[2]]
-            self.engine.rows(ports)[row].pages_in = application.pages_a_packet or 0.0
+            port, application = self.engine.rows(ports)[row], spec.applications[program.rpartition(".")[2]]
+            port.card, port.pages_in = host.cards.get(network, 0), application.pages_a_packet or 0.0
+            port.first_window_bytes = self.spec.networks[network].first_window_bytes if port.card else 0
             self.ports[program, label] = row
         driver = self.domains.get(self.spec.driver_of(host.name) or "", 0)
         rows = tuple(self.ports[program, label] for program in programs)

@@ -11,6 +11,7 @@ from vftsim.platform.io.disk import DiskSpec, disk_kinds
 from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.host_cards import BackgroundTrafficSpec
 from vftsim.platform.io.nic import NicSpec
+from vftsim.platform.io.packet import FULL_FRAME_BYTES
 from vftsim.platform.io.parameters import IoPathSpec, io_paths
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.none import NoProtectionSpec
@@ -75,6 +76,13 @@ class NetworkSpec(Spec):
         description="Mean time for which everything is lost, and after which nothing is until the next burst, both "
         "exponential, so that `loss` of the time is in bursts; 0: each packet is lost by itself.",
     )
+    initial_window: int = Field(
+        10,
+        ge=0,
+        le=10_000,
+        description="Segments of a message over TCP that leave before the first acknowledgement, then twice as many "
+        "with each: slow start. Default: RFC 6928, Linux since 2.6.39; 0: a message leaves as a whole.",
+    )
     background: dict[str, BackgroundTrafficSpec] = Field(
         default_factory=dict, description="Traffic that a host sends beside the workloads, by what it is."
     )
@@ -87,6 +95,11 @@ class NetworkSpec(Spec):
                 f"(at least {format_duration(SHORTEST_BURST_NS)}); 0: each is lost by itself"
             )
         return self
+
+    @property
+    def first_window_bytes(self) -> int:
+        """On the wire, in full frames."""
+        return self.initial_window * FULL_FRAME_BYTES
 
 
 class InterfaceSpec(Spec):

@@ -14,16 +14,14 @@ from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ending_with, is_linked, paths_to
 from vftsim.platform.io.disk import DiskSpec
-from vftsim.platform.io.packet import FULL_FRAME_BYTES
+from vftsim.platform.io.packet import MESSAGE
 from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec, format_duration
-from vftsim.spec.suggest import counted, listing
+from vftsim.spec.suggest import listing
 from vftsim.spec.units import BYTE_COUNT, format_rate
 from vftsim.workloads.parts import ApplicationSpec
 
 _NO_WAY = "no path of its host's domains leads through it"
-_FIRST_WINDOW = 10
-"""Segments that a new connection sends before it hears from the other end (RFC 6928)."""
 _MOST_OF_IT = 0.99
 """A test that lasts for that share of a run says the same as the whole."""
 
@@ -61,7 +59,6 @@ def remarks(spec: ModelSpec) -> list[str]:
     texts += _second_interfaces(spec)
     texts += [_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items()]
     texts += [lost_beside(spec, domain) for domain in crashing]
-    texts += [f"domains.{name}.{text}" for name, domain in spec.domains.items() for text in slow_starts(domain)]
     for of_model in (_of_faults, _idle_bounds, _overbooked, _beyond_line, _lost_bursts, _unseen, _all_too_late):
         texts += of_model(spec)
     return [*filter(None, texts)]
@@ -255,23 +252,6 @@ def _overbooked(spec: ModelSpec) -> Iterator[str]:
             yield f"hosts.{name}: {why}"
 
 
-def slow_starts(domain: DomainSpec) -> Iterator[str]:
-    """Yield the programs whose long replies would wait for a state with each window, and are sent as a whole here.
-
-    A new connection sends ten segments, and twice as many after each round trip (RFC 6928, RFC 5681): after k more
-    windows 10 (2^(k + 1) - 1).
-    """
-    for name, program in domain.applications.items():
-        windows = (-(-program.reply_bytes // (_FIRST_WINDOW * FULL_FRAME_BYTES))).bit_length() - 1
-        if domain.protection.cycle_ns > 0 and windows > 0:
-            longer = format_duration(windows * domain.protection.cycle_ns)
-            yield (
-                f"applications.{name}: TCP's slow start is left out: on a new connection "
-                f"{counted(windows, 'more window')} of a reply of {BYTE_COUNT.format(program.reply_bytes)} would wait "
-                f"for a state each, up to {longer} longer than shown"
-            )
-
-
 def _of_domain(spec: ModelSpec, name: str, of_faults: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield the keys of a domain without effect, each with why; ``of_faults``: domains that are guarded or struck."""
     domain, prefix = spec.domains[name], f"domains.{name}"
@@ -343,13 +323,27 @@ def _paths_through_driver(spec: ModelSpec, host: str) -> list[IoPathSpec]:
 
 
 def _of_network(spec: ModelSpec, name: str) -> dict[str, str]:
-    of_loss = {} if spec.networks[name].loss else {"loss_burst": "loss is 0"}
+    unread = {} if spec.networks[name].loss else {"loss_burst": "loss is 0"}
+    if not _has_messages(spec, name):
+        unread["initial_window"] = "no requests and replies over TCP use it"
     if any(is_linked(spec, host, name) for host in spec.hosts):
-        return of_loss
+        return unread
     channels = {domain.protection.channel_network for domain in spec.domains.values()}
     if name in channels or any(paths_to(spec, host, name) for host in spec.hosts):
-        return {**of_loss, "queue": "its link is not simulated packet by packet"}
+        return {**unread, "queue": "its link is not simulated packet by packet"}
     return dict.fromkeys(NetworkSpec.model_fields, "nothing uses the network")
+
+
+def _has_messages(spec: ModelSpec, network: str) -> bool:
+    """Tell whether clients or services may send messages over TCP by a network."""
+    if any(each.transport == MESSAGE and spec.arrival_of(each)[1] == network for each in spec.workloads.values()):
+        return True
+    return any(
+        program.speaks == "request" and program.peers
+        for domain in spec.domains.values()
+        if network in (spec.network_of(domain, interface) for interface in domain.interfaces.values())
+        for program in domain.applications.values()
+    )
 
 
 def _of_nic(card: HostNicSpec, paths: list[IoPathSpec]) -> Mapping[str, str]:

@@ -50,6 +50,7 @@ class Passed(NamedTuple):
     entity: int
     message: int
     size_bytes: int
+    left_bytes: int
 
 
 class Mark(NamedTuple):
@@ -175,6 +176,8 @@ class PacketReader:
         name = self._of_stages.get((boundary, passed.place)) or _NAMES[boundary]
         packet.marks.append(Mark(name, time_ns, passed.spent_ns, boundary))
         if boundary in _ENDS:
+            # Of a message over TCP windows are to come.
+            packet.is_last &= passed.left_bytes == 0
             packet.reason = (
                 " ".join(self._places.get(passed.place, ("elsewhere",))) if boundary == marks.DROPPED else ""
             )

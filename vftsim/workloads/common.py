@@ -96,6 +96,8 @@ def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, message
     packet.message = message
     packet.size_bytes = size_bytes
     packet.sent_ns = sim.now_ns
+    packet.left_bytes = 0
+    packet.acked_bytes = 0
     return row
 
 

@@ -217,11 +217,6 @@ class ApplicationSpec(Spec):
         """What it sends back as one packet at most, as the line carries it; 0: it sends what its protocol has."""
         return 0
 
-    @property
-    def reply_bytes(self) -> int:
-        """What it sends back in all, as one packet or several."""
-        return self.answer_bytes
-
     def contradiction(self, cpu_inflation: float) -> str:
         """Return why it cannot be in a domain whose CPU work has such a factor; empty: it can."""
         return ""

@@ -15,7 +15,8 @@ twice as long each time, and given up after ``retries`` repetitions.  An answer 
 already is ignored.  An answer that says that the request has failed ends it: it counts apart from the others, and its
 time is no response time.
 
-Left out: the segments and acknowledgements of the connection; a request or an answer is one packet.
+A request or an answer goes in windows (:mod:`.windows`): of a closed loop on a connection that each client keeps, of
+an open one on one that nobody has used for long.  Left out: how connections are opened.
 """
 
 import math
@@ -27,9 +28,20 @@ from pydantic import Field
 from vftsim.kernel import BESIDE, EventKind, Row, Sim, Table, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
-from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.link import never_fits
-from vftsim.platform.io.packet import MESSAGE, Flow, delivered, discarded, lost, packets, workload
+from vftsim.platform.io.host_cards import cards, send_to_host
+from vftsim.platform.io.link import links, never_fits
+from vftsim.platform.io.packet import (
+    MESSAGE,
+    Flow,
+    copied,
+    delivered,
+    discarded,
+    lost,
+    packets,
+    ports,
+    window_bytes,
+    workload,
+)
 from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
@@ -37,6 +49,7 @@ from vftsim.workloads.common import WorkloadRow, duration_ns, new_packet, unread
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, UNANSWERED, Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.windows import Window, begin_message, goes_on_at_client, open_bytes, widen
 from vftsim.workloads.wire import Wire
 
 request_response = workload.kind("request_response")
@@ -84,7 +97,8 @@ class Client(Row):
 
     The wait for its answer is over at ``due_ns`` (0: there is none); ``timer`` is the event that looks, at ``look_ns``,
     which is not later: one is moved on, in place of one planned for each request.
-    ``is_lost``: the request of the last try, or its answer, was lost.
+    So many packets of the request or its answer are ``on_way``; if none is, it was lost.  What a client of a closed
+    loop and its server may send at once: ``requests``, ``answers``.
     """
 
     exchange: int
@@ -97,7 +111,9 @@ class Client(Row):
     due_ns: int
     timer: int
     look_ns: int
-    is_lost: bool
+    on_way: int
+    requests: Window
+    answers: Window
 
 
 exchanges = Table("exchanges", Exchange, 4096)
@@ -126,6 +142,7 @@ def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     client.sent_ns = sim.now_ns
     client.wait_ns = exchange.retry_ns
     client.tries = 0
+    client.on_way = 0
     exchange.requests += 1
     if sim.now_ns >= exchange.warmup_ns:
         exchange.offered += 1
@@ -135,12 +152,22 @@ def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
 def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send the present request and watch for its answer."""
     client.tries += 1
-    client.is_lost = False
+    client.on_way += 1
     if exchange.retry_ns > 0:
         wait_for_answer(sim, client)
     size_bytes = exchange.request_size_bytes
     made = new_packet(sim, exchange.flow, exchange.port, client.row, client.row, client.request, size_bytes)
+    if is_closed(exchange):
+        begin_message(sim, made, open_bytes(sim, client.requests))
+        widen(sim, client.requests, made, client.requests.round_ns)
+    else:
+        begin_message(sim, made, 0)
     send_to_host(sim, made)
+
+
+def is_closed(exchange: Exchange) -> bool:
+    """Tell whether its clients keep their connections."""
+    return exchange.gaps.whole_ns == 0
 
 
 def wait_for_answer(sim: Sim, client: Client) -> None:
@@ -172,7 +199,7 @@ def on_no_answer(sim: Sim, client: Client) -> None:
         end_request(sim, exchange, client)
         return
     client.wait_ns = max(client.wait_ns, min(2 * client.wait_ns, LONGEST_RETRY_NS))
-    if exchange.gaps.whole_ns == 0 and not client.is_lost:
+    if is_closed(exchange) and client.on_way > 0:
         # The server's TCP has acknowledged it: there is nothing to repeat as long as it is there.
         wait_for_answer(sim, client)
         return
@@ -197,6 +224,8 @@ def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
 def handle_answer(sim: Sim, flow: Flow, packet: int, exchange: Exchange = BESIDE) -> None:
     """End the request that an answer is for, unless it has ended."""
     client = clients(sim)[packets(sim)[packet].stream]
+    if goes_on(sim, exchange, client, packet):
+        return
     message = packets(sim)[packet].message
     packets.free(sim, packet)
     if abs(message) != client.request or client.sent_ns < 0:
@@ -212,12 +241,40 @@ def handle_answer(sim: Sim, flow: Flow, packet: int, exchange: Exchange = BESIDE
     end_request(sim, exchange, client)
 
 
+def goes_on(sim: Sim, exchange: Exchange, client: Client, packet: int) -> bool:
+    """Answer a window or an acknowledgement, and keep what it says of the client's connection."""
+    is_acknowledgement = packets(sim)[packet].acked_bytes > 0
+    if not is_closed(exchange):
+        return goes_on_at_client(sim, packet)
+    if not is_acknowledgement:
+        widen(sim, client.answers, packet, links(sim)[cards(sim)[ports(sim)[exchange.port].card].to_host].latency_ns)
+        return goes_on_at_client(sim, packet)
+    round_ns = sim.now_ns - packets(sim)[packet].sent_ns
+    goes_on_at_client(sim, packet)
+    widen(sim, client.requests, packet, round_ns)
+    return True
+
+
+@request_response.implements(window_bytes)
+def window_of_answers(sim: Sim, flow: Flow, packet: int) -> int:
+    """Return what the server may send a client at once."""
+    return open_bytes(sim, clients(sim)[packets(sim)[packet].stream].answers)
+
+
 @request_response.implements(lost)
 @open_requests.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a request or an answer that was dropped."""
     exchanges(sim)[flow.state_row].dropped += 1
     note_loss(sim, packet)
+
+
+@request_response.implements(copied)
+def note_copy(sim: Sim, flow: Flow, packet: int) -> None:
+    """A copy of a request or an answer is on its way too."""
+    client = clients(sim)[packets(sim)[packet].stream]
+    if abs(packets(sim)[packet].message) == client.request:
+        client.on_way += 1
 
 
 @request_response.implements(discarded)
@@ -227,10 +284,10 @@ def take_discarded(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 def note_loss(sim: Sim, packet: int) -> None:
-    """Let the client repeat its request when its wait is over, if it is the one under way."""
+    """Let the client repeat its request when its wait is over, if nothing of the one under way is left."""
     client = clients(sim)[packets(sim)[packet].stream]
     if abs(packets(sim)[packet].message) == client.request:
-        client.is_lost = True
+        client.on_way -= 1
 
 
 @entry

@@ -13,7 +13,15 @@ shipped models are typical values, marked as such.
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Record, Row, Sim, Table, at, event
-from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
+from vftsim.platform.io.link import (
+    add_link,
+    backlog_ns,
+    is_lost_in_burst,
+    links,
+    long_transmission_ns,
+    reserve,
+    transmit,
+)
 from vftsim.platform.io.marks import AT_HOST, DELIVERED, SENT
 from vftsim.platform.io.packet import Port, arrive, drop, drops, hand_back, mark, packets, ports
 from vftsim.spec import ByteCount, PeriodNs, Spec
@@ -81,6 +89,21 @@ def send_to_host(sim: Sim, packet: int) -> None:
     mark(sim, packet, SENT, 0, sim.now_ns, 0)
     card = cards(sim)[ports(sim)[packets(sim)[packet].port].card]
     transmit(sim, links(sim)[card.to_host], packet, on_reaching_host)
+
+
+def return_to_host(sim: Sim, packet: int, ahead_ns: int) -> None:
+    """Let an acknowledgement reach the card of its port, sent ``ahead_ns`` ago.
+
+    Assumption: it takes no time on the line, and those that follow make up for one that is lost, but in a burst.
+    """
+    mark(sim, packet, SENT, 0, sim.now_ns, 0)
+    link = links(sim)[cards(sim)[ports(sim)[packets(sim)[packet].port].card].to_host]
+    link.sent += 1
+    if is_lost_in_burst(sim, link, sim.now_ns):
+        drop(sim, packet, link.lost)
+        return
+    arrival_ns = sim.now_ns + max(0, link.latency_ns - ahead_ns)
+    at(sim, arrival_ns, EventKind.DELIVERY, packets(sim)[packet].entity, on_reaching_host, packet)
 
 
 @event

@@ -5,10 +5,10 @@ The backlog has what is left of the frame in transmission, as the memory of a ca
 frame until its last bit has left.  Linux's queueing disciplines (``bfifo``) count only what has not been handed to the
 card: of the same size they take one frame more.
 
-A message over TCP for which there is no room waits at its sender, in the order of messages, instead of being dropped:
-TCP puts no more into the queue than its window, and keeps the rest in the socket (RFC 5681; Linux: TCP small queues,
-two segments of a connection).  Simplification: a message goes as a whole when all of it fits.  Of more than
-:data:`MOST_HELD_BACK` the rest is dropped.  Left out: what waits on a host that crashes is not lost with it.
+A packet over TCP for which there is no room waits in its connection, in the order of packets, instead of being
+dropped (Linux: TCP small queues, two packets of a connection in the queue).  Simplification: it goes as a whole when
+all of it fits.  No connection has more that waits than its window.  Left out: what waits on a host that crashes is not
+lost with it.
 
 What has left may be lost on its way, each frame independent of others (:func:`set_loss`).  By default nothing is: the
 lab's switched gigabit network is not known to drop.  Of a packet that stands for several frames
@@ -23,7 +23,8 @@ Or losses come in bursts (:func:`set_loss_bursts`), as those of radio and of con
 (Bell System Technical Journal 39, 1960) in time, of exponential lengths.  A packet whose last bit leaves in the one is
 lost, in the other none is.
 
-Assumption: what TCP sends again is not lost a second time, but in a burst.  Left out: TCP's window for a message.
+Assumption: what TCP sends again is not lost a second time, but in a burst; nor are acknowledgements, for which those
+that follow make up.
 """
 
 import math
@@ -60,9 +61,6 @@ _LOSSES_AT_ONCE = 1024
 _DUPLICATES = 3
 """Duplicate acknowledgements after which TCP sends a segment again (RFC 5681, 3.2)."""
 
-MOST_HELD_BACK = 1024
-"""Messages that wait for one line.  Assumption: as many as connections wait for a service."""
-
 LONGEST_NS = 1 << 61
 """Stands for any longer time, so that sums of times stay within 64 bits."""
 
@@ -78,7 +76,7 @@ class Link(Row):
     ``until_lost`` are to come; 0: none is lost.  ``lost`` is the row of ``drops`` that counts them.
     Losses in bursts have the feeds ``burst_gaps`` and ``burst_lengths`` (0: they do not); whether a packet
     ``is_in_burst`` changes for those that leave from ``changes_ns`` on.
-    ``held_back`` are messages that wait for room; the event ``on_arrival`` gets them when they have arrived.
+    ``held_back`` are packets over TCP that wait for room; the event ``on_arrival`` gets them when they have arrived.
     """
 
     rate_bits_per_s: int
@@ -280,7 +278,7 @@ def is_held_back(sim: Sim, link: Link, packet: int) -> bool:
     """Tell whether a packet waits at its sender for room, or behind others: a message does that ever fits."""
     frame = packets(sim)[packet]
     # Asked of every packet that leaves: most are no messages.
-    if flows(sim)[frame.flow].transport != MESSAGE or link.held_back.length >= MOST_HELD_BACK:
+    if flows(sim)[frame.flow].transport != MESSAGE:
         return False
     if transmission_ns(link, frame.size_bytes) > link.queue_ns:
         return False
@@ -324,7 +322,8 @@ def transmit_lossy(sim: Sim, link: Link, flow: Flow, packet: int, arrival_ns: in
     if flow.transport == TRAIN and frames > 1:
         transmit_train(sim, link, flow, packet, frames, arrival_ns, on_arrival)
         return
-    last = last_lost(sim, link, frames)
+    is_acknowledgement = flow.transport == MESSAGE and packets(sim)[packet].acked_bytes > 0
+    last = 0 if is_acknowledgement else last_lost(sim, link, frames)
     if last > 0 and (flow.transport == DATAGRAM or frames - last < _DUPLICATES):
         drop(sim, packet, link.lost)
     else:

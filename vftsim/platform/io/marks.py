@@ -41,6 +41,7 @@ class MarkLog(Record):
     entity: Annotated[list[int], MOST_MARKS]
     message: Annotated[list[int], MOST_MARKS]
     size_bytes: Annotated[list[int], MOST_MARKS]
+    left_bytes: Annotated[list[int], MOST_MARKS]
 
 
 mark_logs = Table("mark_logs", MarkLog, 2, is_fixed=True, is_log=True)

@@ -149,6 +149,7 @@ def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
     packet.message = 0
     packet.size_bytes = flows(sim)[flow].size_bytes
     packet.sent_ns = sent_ns
+    packet.left_bytes = 0
     mark(sim, row, ARRIVED, 0, sent_ns, 0)
     return row
 

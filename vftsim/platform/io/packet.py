@@ -20,6 +20,8 @@ class Packet(Record):
     (:func:`~vftsim.platform.io.ring.wait_for_slot`).
     ``date_ns`` is up to when a backup has to know the guest that issued it, and ``issue`` counts its outputs
     (:mod:`~vftsim.platform.protection.audit`).
+    Of a message over TCP ``left_bytes`` follow when it is acknowledged; one that acknowledges ``acked_bytes`` has no
+    data (:mod:`~vftsim.workloads.windows`).
     """
 
     link: int
@@ -34,6 +36,8 @@ class Packet(Record):
     entity: int
     date_ns: int
     issue: int
+    left_bytes: int
+    acked_bytes: int
 
 
 class Port(Row):
@@ -45,6 +49,7 @@ class Port(Row):
     ring its packets enter (0: there is always room).  ``exits_in`` and ``exits_out`` are exits to the hypervisor for
     each packet, as far as the path counts them; ``pages_in`` are pages that its application dirties for each it takes.
     ``dead_card`` is the row of ``drops`` where packets end while the host's card does not carry them; 0: it works.
+    Over TCP ``first_window_bytes`` of a message leave before the other end is heard, 0: all of it.
     ``saves_ring``: what stands in its receive ring goes with a state of the guest.  ``is_inside``: it leads to programs
     of the domain itself (:mod:`.loopback`).
     """
@@ -63,6 +68,7 @@ class Port(Row):
     saves_ring: bool
     is_inside: bool
     dead_card: int
+    first_window_bytes: int
 
 
 class Flow(Row):
@@ -242,6 +248,12 @@ def cut(sim: Sim, flow: Flow, packet: int, first: int, count: int) -> None:
 
 
 @workload.slot
+def window_bytes(sim: Sim, flow: Flow, packet: int) -> int:
+    """Return how much of a message to the flow's client may leave at once on its connection; 0: that is a new one."""
+    return 0
+
+
+@workload.slot
 def lost(sim: Sim, flow: Flow, packet: int) -> None:
     """Take note of a packet that was dropped on its way; it is freed by whoever dropped it."""
 
@@ -277,6 +289,7 @@ def mark(sim: Sim, packet: int, boundary: int, place: int, time_ns: int, spent_n
     log.entity[here] = packet_record.entity
     log.message[here] = packet_record.message
     log.size_bytes[here] = packet_record.size_bytes
+    log.left_bytes[here] = packet_record.left_bytes
     log.written = here + 1
     if log.written > MOST_MARKS // 2:
         sim.wants_input = True
@@ -297,6 +310,8 @@ def copy(sim: Sim, packet: int) -> int:
     made.entity = original.entity
     made.date_ns = original.date_ns
     made.issue = original.issue
+    made.left_bytes = original.left_bytes
+    made.acked_bytes = original.acked_bytes
     copied(sim, flows(sim)[made.flow], row)
     return row
 

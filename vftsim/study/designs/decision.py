@@ -15,7 +15,6 @@ from functools import cached_property
 from itertools import filterfalse
 from typing import Any, Literal
 
-from vftsim.composition.without_effect import slow_starts
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, in_words, shown
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
@@ -269,8 +268,7 @@ def decide(
         of_costs = cost_note(protected.spec.domains[name])
         of_channel = own_channel(protected.spec.domains[name], model.spec.domains[name])
         of_model = of_runs(protected.spec, [(number, records[kind][number]) for number in common])
-        of_replies = slow_starts(protected.spec.domains[name])
-        notes[kind] = [text for text in (of_costs, of_channel, *of_replies, *of_model) if text]
+        notes[kind] = [text for text in (of_costs, of_channel, *of_model) if text]
     if not interrupted:
         crashes = Crashes(max(replications, 2), of_backup=True)
         played.crash(models.values(), crashes)

@@ -34,7 +34,9 @@ Network, path, scheduler and protection are those of any packet: a call leaves o
 Closed forms: with threads that do not bind, exponential demands and a network that takes no time, a product-form
 network (Jackson 1957; Baskett, Chandy, Muntz & Palacios 1975), so exact mean-value analysis (Reiser & Lavenberg 1980).
 
-Left out: connections and their set-up, segments (a message is one packet); locks and transactions of a database; work
+Messages go in windows (:mod:`vftsim.workloads.windows`), each on a connection that is open and was idle.
+
+Left out: how connections are opened; locks and transactions of a database; work
 between calls, which counts into ``demand``; a repeated request is worked on again, as if it changed nothing; health
 checks, which ask copies beside the calls (HAProxy, ``check``).  What arrives for a call that is over is counted by
 nobody, and is seen by its asker's path only.

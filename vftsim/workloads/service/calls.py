@@ -22,6 +22,7 @@ from vftsim.workloads.service.records import (
     services,
     visits,
 )
+from vftsim.workloads.windows import begin_message
 
 
 def plan_calls(sim: Sim, service: Service, packet: int) -> None:
@@ -173,7 +174,9 @@ def send_call(sim: Sim, call: Call) -> None:
     port = routes(sim)[call.route].from_port
     size_bytes = plans(sim)[call.plan].size_bytes
     call.tries += 1
-    send_or_wait(sim, new_packet(sim, flow, port, call.row, call.route, call.uses, size_bytes))
+    made = new_packet(sim, flow, port, call.row, call.route, call.uses, size_bytes)
+    begin_message(sim, made, 0)
+    send_or_wait(sim, made)
 
 
 @service_call.implements(delivered)

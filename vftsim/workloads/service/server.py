@@ -38,11 +38,14 @@ from vftsim.workloads.service.calls import (
 )
 from vftsim.workloads.service.records import Call, Service, Visit, call_list, calls, plans, service, services, visits
 from vftsim.workloads.threads import release_thread, release_threads, serving_threads, take_thread
+from vftsim.workloads.windows import begin_answer, goes_on_in_guest
 
 
 @service.implements(receive)
 def take_packet(sim: Sim, program: Application, packet: int, server: Service = BESIDE) -> None:
     """Give a request to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
+    if goes_on_in_guest(sim, packet):
+        return
     if packets(sim)[packet].flow == server.flow:
         handle_answer(sim, server, packet)
         return
@@ -227,6 +230,7 @@ def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     answer.size_bytes = service.answer_size_bytes
     if visit.has_failed:
         answer.message = -answer.message
+    begin_answer(sim, packet)
     # Read before it is sent: then it belongs to its path.
     process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet):

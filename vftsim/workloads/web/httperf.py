@@ -6,7 +6,7 @@ that long is closed and counts as ``client-timo``.  Lifetimes are of connections
 all that were connected; reply rates are samples of 5 s; the test lasts until the last connection has ended.
 
 What a client waits for it asks for again after ``retry``, then after twice as long (its TCP: SYNs after 1, 2, 4 s).
-Simplification: so are requests, with the pieces received so far, while real TCP has an acknowledgement of the
+Simplification: so are requests, with the segments received so far, while real TCP has an acknowledgement of the
 request and leaves it to the server to repeat pieces; this adds a few small packets for each connection that waits
 for seconds.
 
@@ -32,6 +32,7 @@ from vftsim.workloads.common import WorkloadRow
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
+from vftsim.workloads.windows import goes_on_at_client
 from vftsim.workloads.wire import Wire
 
 httperf = workload.kind("httperf")
@@ -106,8 +107,8 @@ def on_begin(sim: Sim, load: HttpLoad) -> None:
 
 
 def send(sim: Sim, load: HttpLoad, connection: http.HttpConnection, kind: int, size_bytes: int) -> None:
-    """Send a packet; a request says how many pieces of the reply are there."""
-    packet = http.new_http_packet(sim, load.flow, load.port, connection, kind, connection.pieces, size_bytes)
+    """Send a packet; a request says how many segments of the reply are there."""
+    packet = http.new_http_packet(sim, load.flow, load.port, connection, kind, connection.received, size_bytes)
     load.bytes_sent += size_bytes - http.HEADER_BYTES
     send_to_host(sim, packet)
 
@@ -178,9 +179,10 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     message = packets(sim)[packet].message
     size_bytes = packets(sim)[packet].size_bytes
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
-    stale = http.is_stale(sim, packet)
-    packets.free(sim, packet)
-    if stale or connection.stage == http.CLOSED:
+    is_over = http.is_stale(sim, packet) or connection.stage == http.CLOSED
+    if is_over or not goes_on_at_client(sim, packet):
+        packets.free(sim, packet)
+    if is_over:
         return
     load = http_loads(sim)[flow.state_row]
     if message % http.KINDS == http.SYN_ACK and connection.stage == http.CONNECTING:
@@ -190,18 +192,19 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
         close(sim, load, connection)
     elif connection.stage != http.CONNECTING and is_next_piece(connection, message):
         load.bytes_received += payload_bytes(size_bytes)
+        connection.received += http.segments_in(size_bytes)
         take_piece(sim, load, connection, message % http.KINDS == http.LAST_PIECE)
 
 
 def is_next_piece(connection: http.HttpConnection, message: int) -> bool:
     """Tell whether a packet is the piece of the reply that comes next."""
     is_piece = message % http.KINDS == http.PIECE or message % http.KINDS == http.LAST_PIECE
-    return is_piece and message // http.KINDS % http.PIECES == connection.pieces
+    return is_piece and http.segments_of(message) == connection.received
 
 
 def payload_bytes(size_bytes: int) -> int:
     """Return what a piece carries: without the headers of its segments."""
-    return size_bytes - http.HEADER_BYTES * max(1, -(-size_bytes // (http.MSS + http.HEADER_BYTES)))
+    return size_bytes - http.HEADER_BYTES * http.segments_in(size_bytes)
 
 
 def connected(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
@@ -224,7 +227,6 @@ def take_piece(sim: Sim, load: HttpLoad, connection: http.HttpConnection, is_las
         load.responses += 1
         load.response_ns += sim.now_ns - connection.requested_ns
         add_delay(sim, load.response_times, sim.now_ns - connection.requested_ns)
-    connection.pieces += 1
     if not is_last:
         set_stage_timer(sim, load, connection)
         watch(sim, connection, load.retry_ns)
@@ -273,7 +275,7 @@ class WebReplies(Outcome):
     timeouts: int = declare.total(label="connections given up", better="lower")
     resets: int = declare.total(label="connections reset", better="lower")
     response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
-    lifetime: DelayHistogram = declare.delays(label="connection, opened to closed")
+    lifetime: DelayHistogram = declare.delays(label="connection, opened to closed", better="lower", headline=("p50",))
     answered = declare.ratio(
         replies,
         connections,
@@ -329,9 +331,9 @@ class HttpWire(Wire):
     _NAMES = ("", "SYN", "SYN ACK", "request", "reply", "FIN", "RST", "reply, last piece")
 
     def name(self, message: int) -> str:
-        """Return what a packet is, of a reply which piece."""
+        """Return what a packet is, of a reply from which segment on."""
         word = self._NAMES[message % http.KINDS]
-        return f"{word} {message // http.KINDS % http.PIECES}" if word == "reply" else word
+        return f"{word} {http.segments_of(message)}" if word == "reply" else word
 
     def exchange(self, message: int) -> int:
         """Return the connection's number."""

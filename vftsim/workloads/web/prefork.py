@@ -15,11 +15,13 @@ Rules:
   ``round_robin`` knows no processes, each piece of work queues there anew.
 * **Swapping** (assumption): where the processes do not fit into memory, each has the same share of its pages on
   disk, and reads them in when it begins a request; the disk serves one after the other.
+* **Windows** (:mod:`vftsim.workloads.windows`): of what the script has put out so much leaves as the connection's
+  window has room for; each acknowledgement lets more out.  A client that asks again stands for the server's time-out:
+  it goes on behind what that client has, with the first window.
 
 A connection that the server does not know (it was booted) is answered with a reset.
 
-Left out: keep-alive, lingering close (a process is free with its last piece), the cost of a fork, the server's own
-retransmission (a client that misses a piece asks again).
+Left out: keep-alive, lingering close and a full buffer (a process is free with its last piece), the cost of a fork.
 """
 
 from collections.abc import Mapping
@@ -54,17 +56,21 @@ from vftsim.workloads.common import (
 )
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.web import records as http
+from vftsim.workloads.windows import LARGEST_WINDOW_BYTES
 
 prefork_web_server = application.kind("prefork_web_server")
 
-PIECE_BYTES = 65_536 // http.MSS * http.MSS
-"""A reply leaves in pieces of this size: what the stack hands down at once."""
+PIECE_SEGMENTS = 65_536 // http.MSS
+PIECE_BYTES = PIECE_SEGMENTS * http.MSS
+"""The script puts out pieces of this size, and no packet is larger: what the stack hands down at once."""
+LARGEST_WINDOW = LARGEST_WINDOW_BYTES // http.MSS
 MOST_SPAWNED = 32
 
 
 class PreforkServer(ProgramRow):
     """One server: ``total`` processes, ``busy`` ones of them have a connection of ``in_work``.
 
+    A reply has so many ``segments``, the last of which is ``short_bytes`` short.
     ``idle`` are the rows of all processes, begun or not, but the busy ones.
     """
 
@@ -78,9 +84,8 @@ class PreforkServer(ProgramRow):
     accept_queue: int
     before_ns: int
     piece_ns: int
-    pieces: int
-    piece_bytes: int
-    last_bytes: int
+    segments: int
+    short_bytes: int
     abort_when_closed: bool
     memory_bytes: int
     base_bytes: int
@@ -131,7 +136,10 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     if message % http.KINDS == http.SYN:
         take_syn(sim, server, connection)
     elif message % http.KINDS == http.REQUEST:
-        take_request(sim, server, connection, message // http.KINDS % http.PIECES)
+        take_request(sim, server, connection, http.segments_of(message))
+    elif packets(sim)[packet].acked_bytes > 0:
+        segments = http.segments_in(packets(sim)[packet].acked_bytes)
+        take_acknowledgement(sim, server, connection, http.segments_of(message) + segments)
     elif message % http.KINDS == http.FIN:
         connection.client_left = True
     packets.free(sim, packet)
@@ -155,23 +163,67 @@ def take_syn(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -
 
 
 def take_request(sim: Sim, server: PreforkServer, connection: http.HttpConnection, received: int) -> None:
-    """Queue a request for a process; one that comes again asks for the pieces that its client misses."""
+    """Queue a request for a process; one that comes again asks for the segments that its client misses."""
     if connection.state == http.UNKNOWN:
         send_bare(sim, connection, http.RESET)
     elif connection.state == http.HALF_OPEN:
         connection.state = http.QUEUED
+        begin_window(sim, connection, 0)
         http.connection_list.push(sim, server.accept, connection.row)
         assign_processes(sim, server, False)
-    else:
-        for piece in range(received, connection.sent_pieces):
-            send_or_wait(sim, new_piece(sim, server, connection, piece))
+    elif received < connection.sent:
+        # What its client waits for so long is lost: from there on, as after a time-out.
+        begin_window(sim, connection, received)
+        send_open(sim, server, connection)
 
 
-def new_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, piece: int) -> int:
-    """Make the packet of a piece of the reply."""
-    if piece == server.pieces - 1:
-        return new_reply(sim, connection, http.LAST_PIECE, piece, server.last_bytes)
-    return new_reply(sim, connection, http.PIECE, piece, server.piece_bytes)
+def begin_window(sim: Sim, connection: http.HttpConnection, received: int) -> None:
+    """Let the reply go on behind what its client has, with the first window."""
+    first_bytes = ports(sim)[flows(sim)[connection.flow].port].first_window_bytes
+    connection.sent = received
+    connection.acked = received
+    connection.window = http.segments_in(first_bytes)
+
+
+def take_acknowledgement(sim: Sim, server: PreforkServer, connection: http.HttpConnection, acked: int) -> None:
+    """Widen the window by what is acknowledged, and send what it has room for."""
+    if acked <= connection.acked or connection.state == http.UNKNOWN:
+        return
+    connection.sent = max(connection.sent, acked)
+    if 2 * (connection.sent - connection.acked) > connection.window:
+        connection.window = min(connection.window + acked - connection.acked, LARGEST_WINDOW)
+    connection.acked = acked
+    if not connection.is_blocked:
+        send_open(sim, server, connection)
+
+
+def open_segments(connection: http.HttpConnection) -> int:
+    """Return how many segments may leave in one packet; a window of 0 has no end."""
+    count = min(connection.made - connection.sent, PIECE_SEGMENTS)
+    if connection.window > 0:
+        count = min(count, connection.acked + connection.window - connection.sent)
+    return count
+
+
+def send_open(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> bool:
+    """Send what may leave of a reply; False if a packet of it waits for room."""
+    while open_segments(connection) > 0:
+        if not send_or_wait(sim, new_piece(sim, server, connection, open_segments(connection))):
+            return False
+    return True
+
+
+def new_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, segments: int) -> int:
+    """Make the packet of the next segments of the reply; where there is a window, all but the last is acknowledged."""
+    first = connection.sent
+    connection.sent += segments
+    size_bytes = segments * (http.MSS + http.HEADER_BYTES)
+    if connection.sent == server.segments:
+        return new_reply(sim, connection, http.LAST_PIECE, first, size_bytes - server.short_bytes)
+    packet = new_reply(sim, connection, http.PIECE, first, size_bytes)
+    if connection.window > 0:
+        packets(sim)[packet].left_bytes = server.segments - connection.sent
+    return packet
 
 
 def send_bare(sim: Sim, connection: http.HttpConnection, kind: int) -> None:
@@ -179,10 +231,10 @@ def send_bare(sim: Sim, connection: http.HttpConnection, kind: int) -> None:
     send_or_wait(sim, new_reply(sim, connection, kind, 0, http.HEADER_BYTES))
 
 
-def new_reply(sim: Sim, connection: http.HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
+def new_reply(sim: Sim, connection: http.HttpConnection, kind: int, segment: int, size_bytes: int) -> int:
     """Make a packet to a connection's client."""
     port = flows(sim)[connection.flow].port
-    return http.new_http_packet(sim, connection.flow, port, connection, kind, piece, size_bytes)
+    return http.new_http_packet(sim, connection.flow, port, connection, kind, segment, size_bytes)
 
 
 def assign_processes(sim: Sim, server: PreforkServer, is_running: bool) -> None:
@@ -247,16 +299,15 @@ def on_piece(sim: Sim, connection: http.HttpConnection, server: PreforkServer) -
         server.aborted += 1
         finish(sim, server, connection, True)
         return
-    packet = new_piece(sim, server, connection, connection.sent_pieces)
-    connection.sent_pieces += 1
-    connection.is_blocked = not send_or_wait(sim, packet)
+    connection.made = min(connection.made + PIECE_SEGMENTS, server.segments)
+    connection.is_blocked = not send_open(sim, server, connection)
     if not connection.is_blocked:
         next_piece(sim, server, connection, True)
 
 
 def next_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, is_running: bool) -> None:
     """Continue the script, or end it with the last piece."""
-    if connection.sent_pieces >= server.pieces:
+    if connection.made == server.segments:
         finish(sim, server, connection, is_running)
     else:
         submit_piece(sim, server, connection.row, is_running, piece_cost_ns(sim, server, connection.row))
@@ -279,9 +330,8 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     # Read before it is sent: then it belongs to its path.
     kind = packets(sim)[packet].message % http.KINDS
-    is_piece = kind == http.PIECE or kind == http.LAST_PIECE
-    is_awaited = is_piece and connection.is_blocked and not http.is_stale(sim, packet)
-    if send_or_wait(sim, packet) and is_awaited:
+    is_piece = (kind == http.PIECE or kind == http.LAST_PIECE) and not http.is_stale(sim, packet)
+    if send_or_wait(sim, packet) and is_piece and send_open(sim, server, connection) and connection.is_blocked:
         connection.is_blocked = False
         next_piece(sim, server, connection, False)
 
@@ -318,7 +368,8 @@ def lose_memory(sim: Sim, program: Application) -> None:
 def forget(sim: Sim, connection: http.HttpConnection) -> None:
     """Know nothing of a connection any more."""
     connection.state = http.UNKNOWN
-    connection.sent_pieces = 0
+    connection.made = 0
+    connection.sent = 0
     connection.is_blocked = False
     http.free_if_unused(sim, connection)
 
@@ -413,10 +464,6 @@ class PreforkWebServerSpec(ApplicationSpec):
         return wire_bytes(min(self.reply_size, PIECE_BYTES))
 
     @property
-    def reply_bytes(self) -> int:
-        return wire_bytes(self.reply_size)
-
-    @property
     def has_disk_times(self) -> bool:
         """Pages that were swapped out."""
         return self.swap.memory > 0
@@ -445,9 +492,8 @@ class PreforkWebServerSpec(ApplicationSpec):
             self,
             before_ns=script_ns - output_ns,
             piece_ns=output_ns // pieces,
-            pieces=pieces,
-            piece_bytes=wire_bytes(PIECE_BYTES),
-            last_bytes=wire_bytes(self.reply_size - (pieces - 1) * PIECE_BYTES),
+            segments=-(-self.reply_size // http.MSS),
+            short_bytes=-self.reply_size % http.MSS,
             memory_bytes=self.swap.memory,
             base_bytes=self.swap.base,
             process_bytes=self.swap.process,

@@ -1,7 +1,7 @@
 """The connections of web server and client, and the packets between them.
 
-A packet carries ``message`` = serial number of the connection x 2**24 + piece x 8 + what it is, so that one for a
-connection that is over is known as such although its row may have a new user.
+A packet carries ``message`` = serial number of the connection x 2**24 + number of its first segment x 8 + what it is,
+so that one for a connection that is over is known as such although its row may have a new user.
 """
 
 from vftsim.kernel import Chain, Record, Row, Sim, Table
@@ -10,8 +10,8 @@ from vftsim.workloads.common import new_packet
 
 SYN, SYN_ACK, REQUEST, PIECE, FIN, RESET, LAST_PIECE = 1, 2, 3, 4, 5, 6, 7
 KINDS = 8
-PIECES = 1 << 21
-SERIALS = KINDS * PIECES
+SEGMENTS = 1 << 21
+SERIALS = KINDS * SEGMENTS
 
 HEADER_BYTES = 90
 """Of a segment on the wire: 20 IP, 32 TCP with time stamp, 18 Ethernet, 20 preamble and gap."""
@@ -27,10 +27,10 @@ UNKNOWN, HALF_OPEN, QUEUED, IN_WORK, DONE = 0, 1, 2, 3, 4
 class HttpConnection(Row):
     """One connection.
 
-    Client: its ``stage``, when it reached each, ``pieces`` of the reply received in order; ``timer`` ends the
+    Client: its ``stage``, when it reached each, segments of the reply ``received`` in order; ``timer`` ends the
     stage, ``retry`` repeats what it waits for, ``repeats`` times so far.  Server: ``state``, ``server`` and its
-    ``boot`` for which that holds, ``sent_pieces``, the row of its ``process``; ``client_left`` once the client is
-    known to have gone.
+    ``boot`` for which that holds, segments ``made`` by the script, of these ``sent`` and ``acked``, of which ``window``
+    may be under way, the row of its ``process``; ``client_left`` once the client is known to have gone.
     """
 
     serial: int
@@ -41,7 +41,7 @@ class HttpConnection(Row):
     start_ns: int
     requested_ns: int
     first_ns: int
-    pieces: int
+    received: int
     timer: int
     due_ns: int
     retry: int
@@ -50,7 +50,10 @@ class HttpConnection(Row):
     server: int
     state: int
     boot: int
-    sent_pieces: int
+    made: int
+    sent: int
+    acked: int
+    window: int
     process: int
     client_left: bool
     is_blocked: bool
@@ -79,16 +82,27 @@ def open_row(sim: Sim, load: int, flow: int) -> int:
     connection.start_ns = sim.now_ns
     connection.requested_ns = 0
     connection.first_ns = 0
-    connection.pieces = 0
+    connection.received = 0
     connection.timer = 0
     connection.retry = 0
     connection.repeats = 0
     connection.server = 0
     connection.state = UNKNOWN
-    connection.sent_pieces = 0
+    connection.made = 0
+    connection.sent = 0
     connection.client_left = False
     connection.is_blocked = False
     return row
+
+
+def segments_of(message: int) -> int:
+    """Return the number of a packet's first segment; of a request: how many its client has."""
+    return message // KINDS % SEGMENTS
+
+
+def segments_in(size_bytes: int) -> int:
+    """Return how many segments a packet of data has, as the line carries it."""
+    return -(-size_bytes // (MSS + HEADER_BYTES))
 
 
 def free_if_unused(sim: Sim, connection: HttpConnection) -> None:
@@ -105,7 +119,7 @@ def is_stale(sim: Sim, packet: int) -> bool:
 
 
 def new_http_packet(
-    sim: Sim, flow: int, port: int, connection: HttpConnection, kind: int, piece: int, size_bytes: int
+    sim: Sim, flow: int, port: int, connection: HttpConnection, kind: int, segment: int, size_bytes: int
 ) -> int:
-    message = connection.serial * SERIALS + piece * KINDS + kind
+    message = connection.serial * SERIALS + segment * KINDS + kind
     return new_packet(sim, flow, port, connection.row, connection.row, message, size_bytes)
