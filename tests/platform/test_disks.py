@@ -237,13 +237,27 @@ def test_a_flush_waits_for_all_that_was_asked_before():
 
 
 def test_buffered_writes_are_done_at_once_and_written_later():
-    """Two writes at 1 and 2 ms go to the disk at 11 ms; a read at 12 ms waits for both."""
+    """Two writes at 1 and 2 ms go to the disk at 11 ms; a read at 12 ms waits for the first, nobody for the second."""
     lab = DiskLab(writes="buffered", flush_period=10 * MS).asking((MS, WRITE), (2 * MS, WRITE), (12 * MS, READ))
     lab.run(11 * MS)
     assert (lab.answered(), lab.own.writes, lab.own.dirty_bytes) == ([(1.0, 1), (2.0, 2)], 0, 2000)
     lab.run(S)
-    assert lab.answered()[2:] == [(23.0, 3)]
+    assert lab.answered()[2:] == [(19.0, 3)]
     assert (lab.own.writes, lab.own.dirty_bytes, lab.use().busy_ns) == (2, 0, 12 * MS)
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_reads_and_what_is_written_back_share_the_disk(engine):
+    """100 writes from 10 ms on, and 60 reads at 12: 25 of these in 100 ms from 14 on, 10 writes, 25 reads, 10 writes.
+
+    A flush at 310 ms waits for the ten reads that are left, and for all writes: by then the last read is done.
+    """
+    writes, reads = [(0, WRITE)] * 100, [(12 * MS, READ)] * 60
+    lab = DiskLab(engine, writes="buffered", flush_period=10 * MS).asking(*writes, *reads, (310 * MS, FLUSH)).run(S)
+    expected = [start + 4 * n for start, count in ((14, 25), (154, 25), (294, 10)) for n in range(1, count + 1)]
+    answered = [time_ms for time_ms, tag in lab.answered() if 100 < tag <= 160]
+    assert answered == expected
+    assert lab.answered()[-1] == (10 + 160 * 4, 161)
 
 
 @pytest.mark.parametrize("engine", ["simpy", "compiled"])

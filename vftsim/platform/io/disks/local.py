@@ -1,10 +1,14 @@
-"""A disk in the host: one request at a time, in order of arrival.
+"""A disk in the host: one request at a time, in order of arrival but for what the page cache writes back.
 
 A request takes ``service`` (seek and half a turn) and its size at ``rate``.  Reads always wait for the disk.  Writes do
 too if they are written ``through``; ``buffered`` ones are done as soon as they are in the page cache, from where they
 go to the disk ``flush_period`` after the first of them (Linux 2.6: ``dirty_writeback_centisecs``), together and each by
 itself, or when somebody waits for a flush.  A writer that would exceed ``dirty_limit`` waits for its own write (Linux
-2.6: ``balance_dirty_pages``).  A crash loses what was not on the disk.
+2.6: ``balance_dirty_pages``), behind what is written back.  A crash loses what was not on the disk.
+
+What the page cache writes back lets go first what programs wait for, reads and flushes, which have the disk for 100 ms
+of 140 while there is both (Linux 2.6, ``cfq-iosched.c``: ``cfq_should_preempt``, ``cfq_slice_sync`` HZ / 10,
+``cfq_slice_async`` HZ / 25).  A flush takes all with it that was written before.
 
 Assumptions: requests are not merged or sorted (an elevator does both); nothing is read from the page cache; data and
 order on the disk are as asked.  Left out: the limit of a queue (``nr_requests``, 128): closed programs stay below it.
@@ -48,6 +52,9 @@ local = disk.kind("local")
 ENTITY = 1 << 20
 """Orders disks behind network interfaces among devices at one instant."""
 
+AWAITED_NS, WRITTEN_BACK_NS = 100_000_000, 40_000_000
+"""How long programs have the disk, and then the page cache, while both ask for it."""
+
 BARRIER = 4
 """Beside :data:`READ` and :data:`WRITE`: who asks it waits for all that was asked before."""
 
@@ -83,8 +90,9 @@ class LocalDiskSpec(DiskSpec):
 class LocalDisk(Record):
     """The queue of a disk and what it has done.
 
-    ``in_service`` is the request that the disk works on.  ``dirty`` are writes in the page cache; ``dirty_bytes``
-    counts them until they are on the disk.
+    ``in_service`` is the request that the disk works on; ``written_back`` wait behind the ``queue``, with which they
+    have shared the disk since ``shared_ns``, if not 0.  ``dirty`` are writes in the page cache; ``dirty_bytes`` counts
+    them until they are on the disk.
     """
 
     service_ns: int
@@ -93,6 +101,8 @@ class LocalDisk(Record):
     flush_period_ns: int
     dirty_limit_bytes: int
     queue: Fifo
+    written_back: Fifo
+    shared_ns: int
     in_service: int
     dirty: Fifo
     dirty_bytes: int
@@ -128,7 +138,7 @@ request_list = Chain(requests, "link")
 def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     row = new_request(sim, READ, program, tag, size_bytes)
     requests(sim)[row].replica_ns = replica_reads(sim, disk, size_bytes)
-    enqueue(sim, disk, row)
+    enqueue(sim, disk, local_disks(sim)[disk.row].queue, row)
 
 
 @local.implements(takes_at_once)
@@ -141,7 +151,11 @@ def has_room(sim: Sim, disk: Disk, size_bytes: int, local_disk: LocalDisk = BESI
 def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, local_disk: LocalDisk = BESIDE) -> bool:
     """Into the page cache, if it has room; else wait for the disk."""
     if not has_room(sim, disk, size_bytes):
-        enqueue(sim, disk, new_request(sim, WRITE, program, tag, size_bytes))
+        row = new_request(sim, WRITE, program, tag, size_bytes)
+        if local_disk.is_buffered:
+            enqueue(sim, disk, local_disk.written_back, row)
+        else:
+            enqueue(sim, disk, local_disk.queue, row)
         return False
     row = new_request(sim, WRITE, 0, 0, size_bytes)
     requests(sim)[row].is_dirty = True
@@ -171,10 +185,17 @@ def write_back_local(sim: Sim, disk: Disk, program: int, tag: int, local_disk: L
     write_dirty(sim, disk, local_disk)
     if program == 0:
         return True
+    move_all(sim, local_disk.written_back, local_disk.queue)
     if local_disk.in_service == 0 and local_disk.queue.length == 0:
         return True
-    enqueue(sim, disk, new_request(sim, BARRIER, program, tag, 0))
+    enqueue(sim, disk, local_disk.queue, new_request(sim, BARRIER, program, tag, 0))
     return False
+
+
+def move_all(sim: Sim, source: Fifo, target: Fifo) -> None:
+    """Put requests behind others."""
+    while source.length > 0:
+        request_list.push(sim, target, request_list.pop(sim, source))
 
 
 @local.implements(reached)
@@ -188,6 +209,7 @@ def forget_local(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
     # The planned flush finds another token: there is nothing left to write.
     local_disk.flushing = 0
     lose_requests(sim, local_disk, local_disk.dirty)
+    move_all(sim, local_disk.written_back, local_disk.queue)
     count_requests(sim, disk, -lose_requests(sim, local_disk, local_disk.queue), 0)
     if local_disk.in_service != 0:
         requests(sim)[local_disk.in_service].program = 0
@@ -228,21 +250,35 @@ def new_request(sim: Sim, operation: int, program: int, tag: int, size_bytes: in
     return row
 
 
-def enqueue(sim: Sim, disk: Disk, row: int) -> None:
-    """Put a request into the queue."""
+def enqueue(sim: Sim, disk: Disk, queue: Fifo, row: int) -> None:
+    """Put a request into a queue."""
     count_requests(sim, disk, transfers_of(requests(sim)[row]), 0)
-    request_list.push(sim, local_disks(sim)[disk.row].queue, row)
+    request_list.push(sim, queue, row)
     serve_next(sim, disk)
 
 
 def serve_next(sim: Sim, disk: Disk, local_disk: LocalDisk = BESIDE) -> None:
     """Begin with the next request, if the disk is idle and can be reached."""
-    if disk.is_away or local_disk.in_service != 0 or local_disk.queue.length == 0:
+    if disk.is_away or local_disk.in_service != 0:
         return
-    local_disk.in_service = request_list.pop(sim, local_disk.queue)
+    local_disk.in_service = next_request(sim, local_disk)
+    if local_disk.in_service == 0:
+        return
     count_requests(sim, disk, 0, 1)
     time_ns = service_ns(local_disk, requests(sim)[local_disk.in_service])
     at(sim, sim.now_ns + time_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, disk.row)
+
+
+def next_request(sim: Sim, local_disk: LocalDisk) -> int:
+    """Take the next request out of its queue, 0 for none."""
+    if local_disk.queue.length == 0 or local_disk.written_back.length == 0:
+        local_disk.shared_ns = 0
+    elif local_disk.shared_ns == 0:
+        local_disk.shared_ns = sim.now_ns
+    of_programs = local_disk.queue.length > 0
+    if of_programs and local_disk.written_back.length > 0:
+        of_programs = (sim.now_ns - local_disk.shared_ns) % (AWAITED_NS + WRITTEN_BACK_NS) < AWAITED_NS
+    return request_list.pop(sim, local_disk.queue if of_programs else local_disk.written_back)
 
 
 def service_ns(local_disk: LocalDisk, request: Request) -> int:
@@ -290,8 +326,7 @@ def write_dirty(sim: Sim, disk: Disk, local_disk: LocalDisk) -> None:
     """Have everything written that is dirty."""
     local_disk.flushing = 0
     count_requests(sim, disk, local_disk.dirty.length, 0)
-    while local_disk.dirty.length > 0:
-        request_list.push(sim, local_disk.queue, request_list.pop(sim, local_disk.dirty))
+    move_all(sim, local_disk.dirty, local_disk.written_back)
     serve_next(sim, disk)
 
 
