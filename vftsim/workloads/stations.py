@@ -142,10 +142,10 @@ def on_release(sim: Sim, link_row: int) -> None:
     # Before anything leaves: what stays held back is planned for anew below.
     egress.is_planned = False
     while egress.held.length > 0 and fits(sim, links(sim)[link_row], packets(sim)[egress.held.first].size_bytes):
-        made = packet_list.pop(sim, egress.held)
-        station = stations(sim)[packets(sim)[made].entity]
-        station.held_ns -= transmission_ns(links(sim)[station.out_link], packets(sim)[made].size_bytes)
-        send_to_host(sim, made)
+        packet = packet_list.pop(sim, egress.held)
+        station = stations(sim)[packets(sim)[packet].entity]
+        station.held_ns -= transmission_ns(links(sim)[station.out_link], packets(sim)[packet].size_bytes)
+        send_to_host(sim, packet)
         if station.is_waiting:
             plan_room(sim, station)
     plan_release(sim, link_row)

@@ -177,9 +177,9 @@ def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> b
 def process_of(sim: Sim, domain: Domain, row: int) -> int:
     """Return the process of a job; made for it if it names none."""
     if works(sim)[row].process == 0:
-        made = new_process(sim, domain, False)
-        processes(sim)[made].is_single = True
-        works(sim)[row].process = made
+        process = new_process(sim, domain, False)
+        processes(sim)[process].is_single = True
+        works(sim)[row].process = process
     return works(sim)[row].process
 
 
@@ -261,20 +261,20 @@ def fall_asleep(sim: Sim, domain: Domain, process: Process) -> None:
         processes.free(sim, process.row)
 
 
-def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu, ours: ProcessDomain = BESIDE) -> None:
+def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu, process_domain: ProcessDomain = BESIDE) -> None:
     """Put the next process on a vCPU; the one there waits with the others."""
     process_vcpu.must_choose = False
     if process_vcpu.process != 0:
         process = processes(sim)[process_vcpu.process]
         process.state = READY
-        ours.ready += 1
+        process_domain.ready += 1
         off_cpu(sim, domain, process)
     process_vcpu.process = 0
     # The one that was here counts among the ready, so that it may be picked again.
-    if ours.ready > 0:
+    if process_domain.ready > 0:
         process_vcpu.process = pick(sim, domain)
         processes(sim)[process_vcpu.process].state = ON_CPU
-        ours.ready -= 1
+        process_domain.ready -= 1
 
 
 def on_job_of_process(sim: Sim, vcpu: Vcpu) -> bool:
@@ -299,14 +299,14 @@ def job_done(sim: Sim, domain: Domain, vcpu: Vcpu, process_vcpu: ProcessVcpu = B
     process_vcpu.has_finished = True
 
 
-def give_way(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
+def give_way(sim: Sim, domain: Domain, process_domain: ProcessDomain = BESIDE) -> None:
     """Let a newcomer pre-empt, and limit the runs that were planned without it."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         process_vcpu = process_vcpus(sim)[row]
-        if process_vcpu.process == 0 or ours.ready == 0:
+        if process_vcpu.process == 0 or process_domain.ready == 0:
             continue
         # It may be gone by now: a vCPU that was idle has taken it.
-        newcomer = processes(sim)[ours.newcomer]
+        newcomer = processes(sim)[process_domain.newcomer]
         if newcomer.state == READY and preempts(sim, domain, newcomer, processes(sim)[process_vcpu.process]):
             process_vcpu.must_choose = True
         vcpu = vcpus(sim)[row]
@@ -332,7 +332,7 @@ def jobs_waiting(sim: Sim, domain: Domain) -> int:
     return process_domains(sim)[domain.row].ready
 
 
-def forget_jobs(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
+def forget_jobs(sim: Sim, domain: Domain, process_domain: ProcessDomain = BESIDE) -> None:
     """Lose all jobs; every process sleeps."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
@@ -344,12 +344,12 @@ def forget_jobs(sim: Sim, domain: Domain, ours: ProcessDomain = BESIDE) -> None:
         process_vcpu.process = 0
         process_vcpu.must_choose = False
         process_vcpu.has_finished = False
-    while ours.members.length > 0:
-        process = processes(sim)[ours.members.first]
+    while process_domain.members.length > 0:
+        process = processes(sim)[process_domain.members.first]
         while process.jobs.length > 0:
             works.free(sim, work_list.pop(sim, process.jobs))
         fall_asleep(sim, domain, process)
-    ours.ready = 0
+    process_domain.ready = 0
 
 
 def share_processes(kind: Kind) -> Kind:

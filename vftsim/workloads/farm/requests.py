@@ -17,18 +17,18 @@ def make_request(sim: Sim, server: farm.FarmServer, packet: int, ask: farm.Ask) 
     route = routes(sim)[ask.first_route + ask.turn]
     ask.turn = (ask.turn + 1) % ask.routes
     row = farm.requests.new(sim)
-    made = farm.requests(sim)[row]
-    made.uses += 1
-    made.state = farm.ASKED
-    made.asker = server.row
-    made.parent = packet
-    made.parent_serial = farm.visits(sim)[packet].serial
-    made.message = ask.message
-    made.size_bytes = ask.size_bytes
-    made.from_port = route.from_port
-    made.to_port = route.to_port
-    made.timer = 0
-    send_request(sim, made, made.from_port, made.message)
+    request = farm.requests(sim)[row]
+    request.uses += 1
+    request.state = farm.ASKED
+    request.asker = server.row
+    request.parent = packet
+    request.parent_serial = farm.visits(sim)[packet].serial
+    request.message = ask.message
+    request.size_bytes = ask.size_bytes
+    request.from_port = route.from_port
+    request.to_port = route.to_port
+    request.timer = 0
+    send_request(sim, request, request.from_port, request.message)
 
 
 def send_request(sim: Sim, request: farm.Request, port: int, message: int) -> None:

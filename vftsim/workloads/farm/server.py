@@ -246,16 +246,16 @@ def count_handled(sim: Sim, visit: farm.Visit, server: farm.FarmServer = BESIDE)
 
 def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Answer, forward to the call's server, or relay."""
-    made = io.packets(sim)[packet]
-    message = farm.message_of(made.message)
+    answered = io.packets(sim)[packet]
+    message = farm.message_of(answered.message)
     if message >= farm.Message.LOOKUP:
-        farm.requests(sim)[made.stream].state = farm.ANSWERED
-        made.message += farm.Message.ANSWER - message
+        farm.requests(sim)[answered.stream].state = farm.ANSWERED
+        answered.message += farm.Message.ANSWER - message
     elif server.routes > 0:
         choose_server(sim, server, packet)
-        made.message = -made.message
+        answered.message = -answered.message
     elif message == farm.Message.REGISTER:
-        made.message += farm.Message.REGISTERED - farm.Message.REGISTER
+        answered.message += farm.Message.REGISTERED - farm.Message.REGISTER
     elif message == farm.Message.INVITE:
         begin_forwarding(sim, server, packet)
     send_or_wait(sim, packet)

@@ -53,13 +53,13 @@ def update_ref(sim: Sim, row: int) -> None:
 def send_message(sim: Sim, bench: Bench, row: int, message: int) -> None:
     """Send a message, at the price of CPU time if the user agents run on a host of the model."""
     bench.to_server[message] += 1
-    made = new_message(sim, bench.flow, bench.port, row, message)
+    packet = new_message(sim, bench.flow, bench.port, row, message)
     is_answer = message not in (Message.REGISTER, Message.INVITE, Message.BYE, Message.MESSAGE)
     if bench.reaction_time_ns > 0 and is_answer:
         due_ns = sim.now_ns + bench.reaction_time_ns
-        at(sim, due_ns, EventKind.TIMER, streams(sim)[row].number, on_reacted, made)
+        at(sim, due_ns, EventKind.TIMER, streams(sim)[row].number, on_reacted, packet)
     else:
-        send_after_work(sim, bench, made)
+        send_after_work(sim, bench, packet)
 
 
 @event

@@ -45,18 +45,18 @@ def replace_current(sim: Sim, stream: int, row: int) -> None:
 def create(sim: Sim, server: SipServer, packet: Packet) -> int:
     """Make the transaction of a request, and let the stream's messages meet it."""
     row = transactions.new(sim)
-    made = transactions(sim)[row]
-    made.server = server.row
-    made.boot = server.boots
-    made.stream = packet.stream
-    made.flow = packet.flow
-    made.port = packet.port
-    made.message = packet.message
-    made.replied = -1
-    made.is_final = False
-    made.is_current = True
-    made.uses = 0
-    made.forward.timer = 0
+    transaction = transactions(sim)[row]
+    transaction.server = server.row
+    transaction.boot = server.boots
+    transaction.stream = packet.stream
+    transaction.flow = packet.flow
+    transaction.port = packet.port
+    transaction.message = packet.message
+    transaction.replied = -1
+    transaction.is_final = False
+    transaction.is_current = True
+    transaction.uses = 0
+    transaction.forward.timer = 0
     # Being current keeps the new row alive until another replaces it.
     replace_current(sim, packet.stream, row)
     server.held += 1

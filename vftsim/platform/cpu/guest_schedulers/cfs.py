@@ -85,35 +85,35 @@ def begin_process(sim: Sim, domain: Domain, process: Process, cfs_guest_process:
 
 
 @cfs_guest.implements(shared.awake)
-def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: CfsGuestDomain = BESIDE) -> None:
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, queue: CfsGuestDomain = BESIDE) -> None:
     """Place it before the least by half a latency at most, and queue it."""
     cfs_guest_process = cfs_guest_processes(sim)[process.row]
-    placed_ns = ours.least_ns - ours.latency_ns // 2
+    placed_ns = queue.least_ns - queue.latency_ns // 2
     # A job by itself is one of a process that has slept until it came.
     cfs_guest_process.virtual_ns = placed_ns if process.is_single else max(cfs_guest_process.virtual_ns, placed_ns)
-    ours.weight += process.weight
-    cfs_guest_list.push(sim, ours.runnable, process.row)
+    queue.weight += process.weight
+    cfs_guest_list.push(sim, queue.runnable, process.row)
 
 
 @cfs_guest.implements(shared.asleep)
-def asleep(sim: Sim, domain: Domain, process: Process, ours: CfsGuestDomain = BESIDE) -> None:
+def asleep(sim: Sim, domain: Domain, process: Process, queue: CfsGuestDomain = BESIDE) -> None:
     """Leave the queue."""
-    ours.weight -= process.weight
-    cfs_guest_list.remove(sim, ours.runnable, process.row)
+    queue.weight -= process.weight
+    cfs_guest_list.remove(sim, queue.runnable, process.row)
     # After it has left: the least of those that stay.
-    advance(sim, ours)
+    advance(sim, queue)
 
 
-def advance(sim: Sim, ours: CfsGuestDomain) -> None:
+def advance(sim: Sim, queue: CfsGuestDomain) -> None:
     """Move the least virtual run time forward."""
-    row = ours.runnable.first
+    row = queue.runnable.first
     if row == 0:
         return
     least_ns = cfs_guest_processes(sim)[row].virtual_ns
     while row != 0:
         least_ns = min(least_ns, cfs_guest_processes(sim)[row].virtual_ns)
         row = cfs_guest_processes(sim)[row].link
-    ours.least_ns = max(ours.least_ns, least_ns)
+    queue.least_ns = max(queue.least_ns, least_ns)
 
 
 @cfs_guest.implements(shared.ran)
@@ -126,10 +126,10 @@ def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, cfs_guest_proce
     advance(sim, cfs_guest_domains(sim)[domain.row])
 
 
-def first_ready(sim: Sim, ours: CfsGuestDomain) -> int:
+def first_ready(sim: Sim, queue: CfsGuestDomain) -> int:
     """Return the waiting process of least virtual run time, of equals the first to queue."""
     best = 0
-    for row in cfs_guest_list.rows(sim, ours.runnable):
+    for row in cfs_guest_list.rows(sim, queue.runnable):
         cfs_guest_process = cfs_guest_processes(sim)[row]
         if processes(sim)[row].state == READY and (
             best == 0 or cfs_guest_process.virtual_ns < cfs_guest_processes(sim)[best].virtual_ns
@@ -146,25 +146,25 @@ def pick(sim: Sim, domain: Domain) -> int:
     return row
 
 
-def slice_ns(ours: CfsGuestDomain, process: Process, vcpus: int) -> int:
+def slice_ns(queue: CfsGuestDomain, process: Process, vcpus: int) -> int:
     """Return a process's part of a period; the vCPUs divide the weight."""
-    count = (ours.runnable.length + vcpus - 1) // vcpus
-    period_ns = ours.latency_ns
-    if count > ours.latency_ns // ours.granularity_ns:
-        period_ns = count * ours.granularity_ns
-    return min(period_ns * process.weight * vcpus // ours.weight, period_ns)
+    count = (queue.runnable.length + vcpus - 1) // vcpus
+    period_ns = queue.latency_ns
+    if count > queue.latency_ns // queue.granularity_ns:
+        period_ns = count * queue.granularity_ns
+    return min(period_ns * process.weight * vcpus // queue.weight, period_ns)
 
 
 @cfs_guest.implements(shared.longest_ns)
-def longest_ns(sim: Sim, domain: Domain, process: Process, ours: CfsGuestDomain = BESIDE) -> int:
+def longest_ns(sim: Sim, domain: Domain, process: Process, queue: CfsGuestDomain = BESIDE) -> int:
     """Run alone without a limit; else for the slice, or until too far ahead of the least that waits."""
     if process_domains(sim)[domain.row].ready == 0:
         return NO_LIMIT_NS
     cfs_guest_process = cfs_guest_processes(sim)[process.row]
-    turn_ns = slice_ns(ours, process, domain.vcpus)
-    lead_ns = cfs_guest_process.virtual_ns - cfs_guest_processes(sim)[first_ready(sim, ours)].virtual_ns
+    turn_ns = slice_ns(queue, process, domain.vcpus)
+    lead_ns = cfs_guest_process.virtual_ns - cfs_guest_processes(sim)[first_ready(sim, queue)].virtual_ns
     until_ahead_ns = (turn_ns - lead_ns) * process.weight // NICE_0
-    return min(turn_ns - cfs_guest_process.ran_ns, max(ours.granularity_ns - cfs_guest_process.ran_ns, until_ahead_ns))
+    return min(turn_ns - cfs_guest_process.ran_ns, max(queue.granularity_ns - cfs_guest_process.ran_ns, until_ahead_ns))
 
 
 @cfs_guest.implements(shared.preempts)

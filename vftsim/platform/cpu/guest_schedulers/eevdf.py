@@ -82,60 +82,60 @@ def begin_process(sim: Sim, domain: Domain, process: Process, eevdf_process: Eev
     eevdf_process.residue = 0
 
 
-def lead(sim: Sim, ours: EevdfDomain) -> int:
+def lead(sim: Sim, queue: EevdfDomain) -> int:
     """Return the sum of weight x (virtual run time - base) of all runnable processes."""
     total = 0
-    for row in eevdf_list.rows(sim, ours.runnable):
+    for row in eevdf_list.rows(sim, queue.runnable):
         eevdf_process = eevdf_processes(sim)[row]
-        total += processes(sim)[row].weight * (eevdf_process.virtual_ns - ours.base_ns)
+        total += processes(sim)[row].weight * (eevdf_process.virtual_ns - queue.base_ns)
     return total
 
 
-def average_ns(sim: Sim, ours: EevdfDomain) -> int:
+def average_ns(sim: Sim, queue: EevdfDomain) -> int:
     """Return V; the base if nothing is runnable."""
-    if ours.weight == 0:
-        return ours.base_ns
-    return ours.base_ns + lead(sim, ours) // ours.weight
+    if queue.weight == 0:
+        return queue.base_ns
+    return queue.base_ns + lead(sim, queue) // queue.weight
 
 
-def is_eligible(sim: Sim, ours: EevdfDomain, eevdf_process: EevdfProcess) -> bool:
+def is_eligible(sim: Sim, queue: EevdfDomain, eevdf_process: EevdfProcess) -> bool:
     """Tell whether a process is not ahead of V, without the rounding of V."""
-    return lead(sim, ours) >= (eevdf_process.virtual_ns - ours.base_ns) * ours.weight
+    return lead(sim, queue) >= (eevdf_process.virtual_ns - queue.base_ns) * queue.weight
 
 
-def virtual_slice_ns(ours: EevdfDomain, process: Process) -> int:
-    return ours.slice_ns * NICE_0 // process.weight
+def virtual_slice_ns(queue: EevdfDomain, process: Process) -> int:
+    return queue.slice_ns * NICE_0 // process.weight
 
 
 @eevdf.implements(shared.awake)
-def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: EevdfDomain = BESIDE) -> None:
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, queue: EevdfDomain = BESIDE) -> None:
     """Place it with the lag it had, which its joining must not change."""
     eevdf_process = eevdf_processes(sim)[process.row]
     lag_ns = 0
-    if ours.weight > 0:
-        lag_ns = eevdf_process.lag_ns * (ours.weight + process.weight) // ours.weight
-    eevdf_process.virtual_ns = average_ns(sim, ours) - lag_ns
-    eevdf_process.deadline_ns = eevdf_process.virtual_ns + virtual_slice_ns(ours, process)
-    ours.weight += process.weight
-    eevdf_list.push(sim, ours.runnable, process.row)
+    if queue.weight > 0:
+        lag_ns = eevdf_process.lag_ns * (queue.weight + process.weight) // queue.weight
+    eevdf_process.virtual_ns = average_ns(sim, queue) - lag_ns
+    eevdf_process.deadline_ns = eevdf_process.virtual_ns + virtual_slice_ns(queue, process)
+    queue.weight += process.weight
+    eevdf_list.push(sim, queue.runnable, process.row)
 
 
 @eevdf.implements(shared.asleep)
-def asleep(sim: Sim, domain: Domain, process: Process, ours: EevdfDomain = BESIDE) -> None:
+def asleep(sim: Sim, domain: Domain, process: Process, queue: EevdfDomain = BESIDE) -> None:
     """Keep the lag, within two slices, and leave the queue."""
     eevdf_process = eevdf_processes(sim)[process.row]
     # Read while the process still counts.
-    average = average_ns(sim, ours)
-    most_ns = 2 * virtual_slice_ns(ours, process)
+    average = average_ns(sim, queue)
+    most_ns = 2 * virtual_slice_ns(queue, process)
     eevdf_process.lag_ns = min(max(average - eevdf_process.virtual_ns, -most_ns), most_ns)
-    ours.weight -= process.weight
-    eevdf_list.remove(sim, ours.runnable, process.row)
+    queue.weight -= process.weight
+    eevdf_list.remove(sim, queue.runnable, process.row)
     # The base follows V, so that products stay small.
-    ours.base_ns = average
+    queue.base_ns = average
 
 
 @eevdf.implements(shared.ran)
-def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, ours: EevdfDomain = BESIDE) -> None:
+def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, queue: EevdfDomain = BESIDE) -> None:
     """Advance virtual run time; one that runs alone gets slice after slice."""
     eevdf_process = eevdf_processes(sim)[process.row]
     parts = eevdf_process.residue + ran_ns * NICE_0
@@ -143,7 +143,7 @@ def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int, ours: EevdfDoma
     eevdf_process.residue = parts % process.weight
     late_ns = eevdf_process.virtual_ns - eevdf_process.deadline_ns
     if late_ns >= 0 and process_domains(sim)[domain.row].ready == 0:
-        virtual_ns = virtual_slice_ns(ours, process)
+        virtual_ns = virtual_slice_ns(queue, process)
         eevdf_process.deadline_ns += (late_ns // virtual_ns + 1) * virtual_ns
 
 
@@ -162,33 +162,33 @@ def used_up(sim: Sim, domain: Domain, process: Process, eevdf_process: EevdfProc
     eevdf_process.deadline_ns = eevdf_process.virtual_ns + virtual_slice_ns(eevdf_domains(sim)[domain.row], process)
 
 
-def earliest(sim: Sim, ours: EevdfDomain, besides: int) -> int:
+def earliest(sim: Sim, queue: EevdfDomain, besides: int) -> int:
     """Return the eligible process of earliest deadline, of equals the first to queue; on a vCPU only ``besides``."""
     best = 0
-    for row in eevdf_list.rows(sim, ours.runnable):
+    for row in eevdf_list.rows(sim, queue.runnable):
         eevdf_process = eevdf_processes(sim)[row]
         is_choice = processes(sim)[row].state != ON_CPU or row == besides
         is_first = best == 0 or eevdf_process.deadline_ns < eevdf_processes(sim)[best].deadline_ns
-        if is_choice and is_first and is_eligible(sim, ours, eevdf_process):
+        if is_choice and is_first and is_eligible(sim, queue, eevdf_process):
             best = row
     return best
 
 
 @eevdf.implements(shared.pick)
-def pick(sim: Sim, domain: Domain, ours: EevdfDomain = BESIDE) -> int:
+def pick(sim: Sim, domain: Domain, queue: EevdfDomain = BESIDE) -> int:
     """Take the eligible one of earliest deadline; the least virtual run time if those that wait are all ahead."""
-    row = earliest(sim, ours, 0)
+    row = earliest(sim, queue, 0)
     if row == 0:
-        row = least(sim, ours)
+        row = least(sim, queue)
     eevdf_process = eevdf_processes(sim)[row]
     eevdf_process.chosen_with_ns = eevdf_process.deadline_ns
     return row
 
 
-def least(sim: Sim, ours: EevdfDomain) -> int:
+def least(sim: Sim, queue: EevdfDomain) -> int:
     """Return the waiting process of least virtual run time; several vCPUs may hold all that are eligible."""
     best = 0
-    for row in eevdf_list.rows(sim, ours.runnable):
+    for row in eevdf_list.rows(sim, queue.runnable):
         eevdf_process = eevdf_processes(sim)[row]
         if processes(sim)[row].state != ON_CPU and (
             best == 0 or eevdf_process.virtual_ns < eevdf_processes(sim)[best].virtual_ns
@@ -198,13 +198,13 @@ def least(sim: Sim, ours: EevdfDomain) -> int:
 
 
 @eevdf.implements(shared.preempts)
-def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process, ours: EevdfDomain = BESIDE) -> bool:
+def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process, queue: EevdfDomain = BESIDE) -> bool:
     """It does if it would be chosen, and the slice of the one that runs is not protected."""
     eevdf_process = eevdf_processes(sim)[process.row]
     if (
-        ours.runs_to_parity
+        queue.runs_to_parity
         and eevdf_process.deadline_ns == eevdf_process.chosen_with_ns
-        and is_eligible(sim, ours, eevdf_process)
+        and is_eligible(sim, queue, eevdf_process)
     ):
         return False
-    return earliest(sim, ours, process.row) == newcomer.row
+    return earliest(sim, queue, process.row) == newcomer.row

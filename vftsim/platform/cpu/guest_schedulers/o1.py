@@ -131,23 +131,23 @@ def slice_of(base_ns: int, nice: int) -> int:
 
 
 @o1.implements(shared.begin_process)
-def begin_process(sim: Sim, domain: Domain, process: Process, ours: O1Domain = BESIDE) -> None:
+def begin_process(sim: Sim, domain: Domain, process: Process, queue: O1Domain = BESIDE) -> None:
     """Begin in the middle."""
     o1_process = o1_processes(sim)[process.row]
-    o1_process.sleep_ns = ours.most_sleep_ns // 2
+    o1_process.sleep_ns = queue.most_sleep_ns // 2
     o1_process.sleep_kind = DISK
     o1_process.stamp_ns = sim.now_ns
-    o1_process.slice_left_ns = slice_of(ours.slice_ns, process.nice)
+    o1_process.slice_left_ns = slice_of(queue.slice_ns, process.nice)
 
 
-def bonus(ours: O1Domain, o1_process: O1Process) -> int:
+def bonus(queue: O1Domain, o1_process: O1Process) -> int:
     """Return the bonus for sleep, 0 to 10; the greatest at the most sleep only."""
-    return o1_process.sleep_ns // ours.tick_ns * MOST_BONUS // (ours.most_sleep_ns // ours.tick_ns)
+    return o1_process.sleep_ns // queue.tick_ns * MOST_BONUS // (queue.most_sleep_ns // queue.tick_ns)
 
 
-def dynamic_priority(ours: O1Domain, process: Process, o1_process: O1Process) -> int:
+def dynamic_priority(queue: O1Domain, process: Process, o1_process: O1Process) -> int:
     """Return the priority with the bonus."""
-    priority = MIDDLE + process.nice - (bonus(ours, o1_process) - MOST_BONUS // 2)
+    priority = MIDDLE + process.nice - (bonus(queue, o1_process) - MOST_BONUS // 2)
     return min(max(priority, BEST), WORST)
 
 
@@ -156,11 +156,11 @@ def interactive_bonus(process: Process) -> int:
     return (process.nice + 20) * MOST_BONUS // 40 - 5 + 2
 
 
-def count_sleep(ours: O1Domain, process: Process, o1_process: O1Process, until_ns: int) -> None:
+def count_sleep(queue: O1Domain, process: Process, o1_process: O1Process, until_ns: int) -> None:
     """Add the time since the stamp to what a process has slept, and work out its priority."""
     slept_ns = until_ns - o1_process.stamp_ns
     tenths = MOST_BONUS // 2 + interactive_bonus(process) + 1
-    ceiling_ns = ours.most_sleep_ns * tenths // MOST_BONUS - ours.tick_ns
+    ceiling_ns = queue.most_sleep_ns * tenths // MOST_BONUS - queue.tick_ns
     if slept_ns > ceiling_ns and o1_process.sleep_ns < ceiling_ns:
         o1_process.sleep_ns = ceiling_ns
         o1_process.sleep_kind = DISK
@@ -170,22 +170,22 @@ def count_sleep(ours: O1Domain, process: Process, o1_process: O1Process, until_n
         elif o1_process.sleep_kind == DISK and o1_process.sleep_ns + slept_ns >= ceiling_ns:
             o1_process.sleep_ns = ceiling_ns
             slept_ns = 0
-        o1_process.sleep_ns = min(o1_process.sleep_ns + slept_ns, ours.most_sleep_ns)
-    o1_process.priority = dynamic_priority(ours, process, o1_process)
+        o1_process.sleep_ns = min(o1_process.sleep_ns + slept_ns, queue.most_sleep_ns)
+    o1_process.priority = dynamic_priority(queue, process, o1_process)
 
 
 @o1.implements(shared.awake)
-def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, ours: O1Domain = BESIDE) -> None:
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool, queue: O1Domain = BESIDE) -> None:
     """Count the sleep, and join the active array."""
     o1_process = o1_processes(sim)[process.row]
     if process.sleeps_on_disk:
         o1_process.sleep_kind = DISK
-    count_sleep(ours, process, o1_process, sim.now_ns)
+    count_sleep(queue, process, o1_process, sim.now_ns)
     if o1_process.sleep_kind == NORMAL:
         o1_process.sleep_kind = INTERRUPTED if by_interrupt else INTERACTIVE
     o1_process.stamp_ns = sim.now_ns
-    ours.running += 1
-    join(sim, process.row, o1_process, ours.active)
+    queue.running += 1
+    join(sim, process.row, o1_process, queue.active)
 
 
 def join(sim: Sim, row: int, o1_process: O1Process, array: int) -> None:
@@ -206,10 +206,12 @@ def leave(sim: Sim, row: int, o1_process: O1Process) -> None:
 
 
 @o1.implements(shared.asleep)
-def asleep(sim: Sim, domain: Domain, process: Process, ours: O1Domain = BESIDE, o1_process: O1Process = BESIDE) -> None:
+def asleep(
+    sim: Sim, domain: Domain, process: Process, queue: O1Domain = BESIDE, o1_process: O1Process = BESIDE
+) -> None:
     """Charge what has run, and leave the array."""
-    charge_sleep(sim, ours, o1_process)
-    ours.running -= 1
+    charge_sleep(sim, queue, o1_process)
+    queue.running -= 1
     leave(sim, process.row, o1_process)
 
 
@@ -219,31 +221,31 @@ def off_cpu(sim: Sim, domain: Domain, process: Process) -> None:
     charge_sleep(sim, o1_domains(sim)[domain.row], o1_processes(sim)[process.row])
 
 
-def charge_sleep(sim: Sim, ours: O1Domain, o1_process: O1Process) -> None:
+def charge_sleep(sim: Sim, queue: O1Domain, o1_process: O1Process) -> None:
     """Take the time on the CPU from what a process has slept, the less the more it has; the clock is the wall's."""
-    ran_ns = min(sim.now_ns - o1_process.stamp_ns, ours.most_sleep_ns)
-    o1_process.sleep_ns = max(o1_process.sleep_ns - ran_ns // max(bonus(ours, o1_process), 1), 0)
+    ran_ns = min(sim.now_ns - o1_process.stamp_ns, queue.most_sleep_ns)
+    o1_process.sleep_ns = max(o1_process.sleep_ns - ran_ns // max(bonus(queue, o1_process), 1), 0)
     o1_process.stamp_ns = sim.now_ns
 
 
 @o1.implements(shared.pick)
-def pick(sim: Sim, domain: Domain, ours: O1Domain = BESIDE) -> int:
+def pick(sim: Sim, domain: Domain, queue: O1Domain = BESIDE) -> int:
     """Take the first of the active array that waits; if there is none, swap the arrays."""
-    row = first_ready(sim, ours.active)
+    row = first_ready(sim, queue.active)
     if row == 0:
-        before = ours.active
-        ours.active = ours.expired
-        ours.expired = before
-        ours.expired_ns = 0
-        ours.best_expired = WORST + 1
-        row = first_ready(sim, ours.active)
+        before = queue.active
+        queue.active = queue.expired
+        queue.expired = before
+        queue.expired_ns = 0
+        queue.best_expired = WORST + 1
+        row = first_ready(sim, queue.active)
     o1_process = o1_processes(sim)[row]
     # The wait counts once, at the first pick after a wake-up.
     if o1_process.sleep_kind == INTERACTIVE or o1_process.sleep_kind == INTERRUPTED:
-        count_wait(sim, ours, processes(sim)[row], o1_process)
+        count_wait(sim, queue, processes(sim)[row], o1_process)
     o1_process.sleep_kind = NORMAL
     o1_process.stamp_ns = sim.now_ns
-    set_turn(ours, processes(sim)[row], o1_process)
+    set_turn(queue, processes(sim)[row], o1_process)
     return row
 
 
@@ -255,26 +257,26 @@ def first_ready(sim: Sim, array: int) -> int:
     return row
 
 
-def count_wait(sim: Sim, ours: O1Domain, process: Process, o1_process: O1Process) -> None:
+def count_wait(sim: Sim, queue: O1Domain, process: Process, o1_process: O1Process) -> None:
     """Count the wait in the run queue after a wake-up as sleep; a new priority moves the process in its array."""
     waited_ns = sim.now_ns - o1_process.stamp_ns
     if o1_process.sleep_kind == INTERACTIVE:
         # ON_RUNQUEUE_WEIGHT of 30 %, in 128ths.
         waited_ns = waited_ns * 38 // 128
     before = o1_process.priority
-    count_sleep(ours, process, o1_process, o1_process.stamp_ns + waited_ns)
+    count_sleep(queue, process, o1_process, o1_process.stamp_ns + waited_ns)
     if o1_process.priority != before:
         leave(sim, process.row, o1_process)
         join(sim, process.row, o1_process, o1_process.array)
 
 
-def set_turn(ours: O1Domain, process: Process, o1_process: O1Process) -> None:
+def set_turn(queue: O1Domain, process: Process, o1_process: O1Process) -> None:
     """Work out how long a process runs before it goes behind its equals: to the next multiple of its turn."""
     o1_process.turn_left_ns = o1_process.slice_left_ns
     if o1_process.priority > MIDDLE + process.nice - interactive_bonus(process):
         return
-    turn_ns = ours.granularity_ns << (max(MOST_BONUS - bonus(ours, o1_process), 1) - 1)
-    left_ns = turn_ns - (slice_of(ours.slice_ns, process.nice) - o1_process.slice_left_ns) % turn_ns
+    turn_ns = queue.granularity_ns << (max(MOST_BONUS - bonus(queue, o1_process), 1) - 1)
+    left_ns = turn_ns - (slice_of(queue.slice_ns, process.nice) - o1_process.slice_left_ns) % turn_ns
     if o1_process.slice_left_ns - left_ns >= turn_ns:
         o1_process.turn_left_ns = left_ns
 
@@ -293,35 +295,35 @@ def longest_ns(sim: Sim, domain: Domain, process: Process, o1_process: O1Process
 
 
 @o1.implements(shared.used_up)
-def used_up(sim: Sim, domain: Domain, process: Process, ours: O1Domain = BESIDE) -> None:
+def used_up(sim: Sim, domain: Domain, process: Process, queue: O1Domain = BESIDE) -> None:
     """Go behind the equals; at the end of a slice, into the expired array unless the process is interactive."""
     o1_process = o1_processes(sim)[process.row]
     leave(sim, process.row, o1_process)
     array = o1_process.array
     if o1_process.slice_left_ns <= 0:
-        o1_process.priority = dynamic_priority(ours, process, o1_process)
-        o1_process.slice_left_ns = slice_of(ours.slice_ns, process.nice)
-        array = array_after_slice(sim, ours, process, o1_process)
+        o1_process.priority = dynamic_priority(queue, process, o1_process)
+        o1_process.slice_left_ns = slice_of(queue.slice_ns, process.nice)
+        array = array_after_slice(sim, queue, process, o1_process)
     join(sim, process.row, o1_process, array)
-    set_turn(ours, process, o1_process)
+    set_turn(queue, process, o1_process)
 
 
-def array_after_slice(sim: Sim, ours: O1Domain, process: Process, o1_process: O1Process) -> int:
+def array_after_slice(sim: Sim, queue: O1Domain, process: Process, o1_process: O1Process) -> int:
     """Return the array that a process joins at the end of a slice."""
-    if ours.expired_ns == 0:
-        ours.expired_ns = sim.now_ns
+    if queue.expired_ns == 0:
+        queue.expired_ns = sim.now_ns
     is_interactive = o1_process.priority <= MIDDLE + process.nice - interactive_bonus(process)
-    if is_interactive and not starves(sim, ours, process):
-        return ours.active
-    ours.best_expired = min(ours.best_expired, MIDDLE + process.nice)
-    return ours.expired
+    if is_interactive and not starves(sim, queue, process):
+        return queue.active
+    queue.best_expired = min(queue.best_expired, MIDDLE + process.nice)
+    return queue.expired
 
 
-def starves(sim: Sim, ours: O1Domain, process: Process) -> bool:
+def starves(sim: Sim, queue: O1Domain, process: Process) -> bool:
     """Tell whether the expired array has waited for too long."""
-    if MIDDLE + process.nice > ours.best_expired:
+    if MIDDLE + process.nice > queue.best_expired:
         return True
-    return sim.now_ns - ours.expired_ns > ours.most_sleep_ns * ours.running
+    return sim.now_ns - queue.expired_ns > queue.most_sleep_ns * queue.running
 
 
 @o1.implements(shared.preempts)

@@ -149,12 +149,12 @@ class Cfs(SchedulerSpec):
         cfs_host.latency_ns = self.latency * scale
         cfs_host.minimum_ns = self.minimum_granularity * scale
         for row in domains_of(engine, host):
-            held = engine.rows(entitlements)[row]
+            entitlement = engine.rows(entitlements)[row]
             self._weigh(engine, row, self.wakeup_granularity * scale)
-            if held.quota_ns > 0:
-                engine.rows(cfs_domains)[row].period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
+            if entitlement.quota_ns > 0:
+                engine.rows(cfs_domains)[row].period_ns = int(entitlement.period_ns) or _DEFAULT_PERIOD_NS
                 engine.rows(cfs_domains)[row].number = cfs_host.limited
-                open_pool(engine, row, int(held.quota_ns), self.bandwidth_slice)
+                open_pool(engine, row, int(entitlement.quota_ns), self.bandwidth_slice)
                 cfs_host.limited += 1
         # A quota is spent in common; the process schedulers that know processes look at what has been charged so far.
         guests = (int(engine.rows(domains)[row].guest_scheduler) for row in domains_of(engine, host))
@@ -172,8 +172,10 @@ class Cfs(SchedulerSpec):
 
     @staticmethod
     def _weigh(engine: Engine, row: int, wakeup_ns: int) -> None:
-        domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
-        weight = max(int(held.shares) // int(domain.vcpus), 2) if held.shares else WEIGHTS[int(held.nice) + 20]
+        domain, entitlement = engine.rows(domains)[row], engine.rows(entitlements)[row]
+        weight = WEIGHTS[int(entitlement.nice) + 20]
+        if entitlement.shares:
+            weight = max(int(entitlement.shares) // int(domain.vcpus), 2)
         for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
             engine.rows(cfs_vcpus)[vcpu].weight = weight
             engine.rows(cfs_vcpus)[vcpu].wakeup_ns = min(wakeup_ns * NICE_0 // weight, LARGEST)

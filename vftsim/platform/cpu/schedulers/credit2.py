@@ -157,15 +157,15 @@ class Credit2(SchedulerSpec):
         """Write the parameters, the initial credits and the capped domains' budgets."""
         credit2_host = fill_row(engine, credit2_hosts, host, self, resistance=self.migration_resistance)
         for row in domains_of(engine, host):
-            domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
-            credit2_host.highest_weight = max(int(credit2_host.highest_weight), int(held.weight))
+            domain, entitlement = engine.rows(domains)[row], engine.rows(entitlements)[row]
+            credit2_host.highest_weight = max(int(credit2_host.highest_weight), int(entitlement.weight))
             for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-                engine.rows(credit2_vcpus)[vcpu].weight = held.weight
+                engine.rows(credit2_vcpus)[vcpu].weight = entitlement.weight
                 engine.rows(credit2_vcpus)[vcpu].credit = CREDIT_INIT
-            if held.cap > 0:
+            if entitlement.cap > 0:
                 credit2_host.has_caps = True
                 pool = engine.rows(credit2_domains)[row]
-                pool.budget_ns = pool.left_ns = max(round(float(held.cap) * self.cap_period / 100), 1)
+                pool.budget_ns = pool.left_ns = max(round(float(entitlement.cap) * self.cap_period / 100), 1)
                 pool.portion_ns = max(int(pool.budget_ns) // int(domain.vcpus), SHORTEST_NS)
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:

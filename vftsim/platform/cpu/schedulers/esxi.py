@@ -133,12 +133,12 @@ class Esxi(SchedulerSpec):
         return only_pcpu(engine, vcpu) if esxi_host.lets_run else 0
 
     def _open(self, engine: Engine, domain: int) -> None:
-        machine, held = engine.rows(machines)[domain], engine.rows(entitlements)[domain]
-        machine.reservation_ppm = _ppm(float(held.reservation))
-        machine.limit_ppm = _ppm(float(held.limit))
+        machine, entitlement = engine.rows(machines)[domain], engine.rows(entitlements)[domain]
+        machine.reservation_ppm = _ppm(float(entitlement.reservation))
+        machine.limit_ppm = _ppm(float(entitlement.limit))
         machine.whole_quota_ns = min(int(machine.limit_ppm) * self.limit_period // _MILLION, LARGEST)
         machine.quota_ns = machine.whole_quota_ns
-        machine.shares = int(held.shares) or _SHARES_PER_VCPU * int(engine.rows(domains)[domain].vcpus)
+        machine.shares = int(entitlement.shares) or _SHARES_PER_VCPU * int(engine.rows(domains)[domain].vcpus)
 
 
 def _ppm(percent: float) -> int:

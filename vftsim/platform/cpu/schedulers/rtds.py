@@ -96,13 +96,13 @@ class Rtds(SchedulerSpec):
     def install(self, engine: Engine, host: int) -> None:
         """Take over the vCPUs' periods and budgets."""
         for row in domains_of(engine, host):
-            domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
-            period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
-            budget_ns = int(held.budget_ns) or _DEFAULT_BUDGET_NS
+            domain, entitlement = engine.rows(domains)[row], engine.rows(entitlements)[row]
+            period_ns = int(entitlement.period_ns) or _DEFAULT_PERIOD_NS
+            budget_ns = int(entitlement.budget_ns) or _DEFAULT_BUDGET_NS
             for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
                 rtds_vcpu = engine.rows(rtds_vcpus)[vcpu]
                 rtds_vcpu.period_ns, rtds_vcpu.budget_ns = period_ns, budget_ns
-                rtds_vcpu.has_extratime = held.extratime != 0
+                rtds_vcpu.has_extratime = entitlement.extratime != 0
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         return {"depletions": int(engine.rows(rtds_hosts)[host].depletions)}

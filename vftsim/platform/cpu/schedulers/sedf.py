@@ -133,13 +133,13 @@ class Sedf(SchedulerSpec):
 
     @staticmethod
     def _take_over(engine: Engine, row: int, processor: int) -> None:
-        sedf_vcpu, held = engine.rows(sedf_vcpus)[row], engine.rows(entitlements)[engine.rows(vcpus)[row].domain]
+        sedf_vcpu, entitlement = engine.rows(sedf_vcpus)[row], engine.rows(entitlements)[engine.rows(vcpus)[row].domain]
         sedf_vcpu.processor = processor
-        sedf_vcpu.full_period_ns = sedf_vcpu.period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
-        sedf_vcpu.slice_ns = held.slice_ns
-        sedf_vcpu.latency_ns = held.latency_ns
-        sedf_vcpu.has_extratime = held.extratime != 0
-        sedf_vcpu.weight = held.weight
+        sedf_vcpu.full_period_ns = sedf_vcpu.period_ns = int(entitlement.period_ns) or _DEFAULT_PERIOD_NS
+        sedf_vcpu.slice_ns = entitlement.slice_ns
+        sedf_vcpu.latency_ns = entitlement.latency_ns
+        sedf_vcpu.has_extratime = entitlement.extratime != 0
+        sedf_vcpu.weight = entitlement.weight
 
     def contradiction(self, domain: DomainScheduling) -> str:
         """Refuse what would never run."""

@@ -104,10 +104,10 @@ class Zvm(SchedulerSpec):
         """Write the minor time slice and the users' shares."""
         zvm_host = fill_row(engine, zvm_hosts, host, self)
         for row in domains_of(engine, host):
-            user, held = engine.rows(zvm_users)[row], engine.rows(entitlements)[row]
-            user.relative = held.relative_share
+            user, entitlement = engine.rows(zvm_users)[row], engine.rows(entitlements)[row]
+            user.relative = entitlement.relative_share
             zvm_host.most_relative = max(int(zvm_host.most_relative), int(user.relative))
-            user.absolute = round(float(held.absolute_share) * 1000)
+            user.absolute = round(float(entitlement.absolute_share) * 1000)
 
 
 @zvm.implements(shared.urgency)
