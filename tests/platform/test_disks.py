@@ -247,6 +247,18 @@ def test_buffered_writes_are_done_at_once_and_written_later():
 
 
 @pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_what_a_page_cache_has_is_told_in_time_of_the_disk(engine):
+    """Five writes of 4 ms and, at 1 MB/s, 1 ms each; at 10 ms they go to the disk, which has 18 ms to go at 17 ms."""
+    lab = DiskLab(engine, writes="buffered", flush_period=10 * MS, rate=8_000_000).asking(*[(0, WRITE)] * 5)
+    lab.run(9 * MS)
+    assert lab.use().unwritten == pytest.approx(0.025)
+    lab.run(17 * MS)
+    # What is in service counts with its bytes until it is over.
+    assert lab.use().unwritten == pytest.approx(3 * 0.005 + 0.001)
+    assert lab.run(S).use().unwritten == 0
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_reads_and_what_is_written_back_share_the_disk(engine):
     """100 writes from 10 ms on, and 60 reads at 12: 25 of these in 100 ms from 14 on, 10 writes, 25 reads, 10 writes.
 

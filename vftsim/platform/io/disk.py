@@ -267,6 +267,15 @@ class DiskSpec(Spec):
         5_000, description="CPU work of the domain at the end of a transfer. Assumption: 8,000 cycles at 1.6 GHz."
     )
 
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What its figures say where it keeps up with what is asked of it."""
+        return ()
+
+    def remark(self, use: Any) -> str:
+        """Return what a reader of a run must know of it by what it did; nothing by default."""
+        return ""
+
     def without_effect(self) -> Mapping[str, str]:
         """Return why parameters have no effect with the others' values, by key."""
         return {}

@@ -241,7 +241,23 @@ def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]
         return request.objectives
     turned = [(n, each.objectives) for n, each in spec.workloads.items() if key == f"workloads.{n}.{each.load_key}"]
     asked = [(driver, texts) for name, texts in turned for driver in spec.drivers_of(name)]
-    return [f"workloads.{driver}.{text}" for driver, texts in asked for text in texts]
+    of_load = [f"workloads.{driver}.{text}" for driver, texts in asked for text in texts]
+    return of_load + of_disks(spec) if of_load else []
+
+
+def of_disks(spec: ModelSpec) -> list[str]:
+    """Return what the disks of services must be found to have done: a page cache hides that one does not keep up.
+
+    Jobs fill a page cache whatever the load.
+    """
+    domains = {name: spec.expanded()[name] for name in handling_domains(spec)}
+    return [
+        f"domains.{name}.disks.{key}.{text}"
+        for name, domain in domains.items()
+        if all(program.speaks for program in domain.applications.values())
+        for key, disk in domain.disks.items()
+        for text in disk.objectives
+    ]
 
 
 LOSS_LIMIT_PERCENT = 0.1

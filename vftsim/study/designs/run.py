@@ -30,6 +30,7 @@ from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, csv_text, rows
 from vftsim.study.figures.names import Address, check_names, watched
 from vftsim.study.figures.offered import Missing, missing_in, rows_of
+from vftsim.study.figures.page_caches import hidden_writes
 from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import Row, Summary, figures_in, of_no_run
 from vftsim.study.figures.tables import short_owner, summary_table, tables
@@ -210,7 +211,7 @@ def run_study(
     manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
     result = RunResult(model, records, {**manifest, "identity": of_model})
     result.precision, result.figures = precision, figures
-    result.remarks += of_runs(model.spec, records)
+    result.remarks += [*of_runs(model.spec, records), *hidden_writes(model.spec, records)]
     if wanted > replications and rule is None:
         result.remarks.append(
             f"{replications} replications were asked for and the result held more; it never shrinks and has {wanted}"

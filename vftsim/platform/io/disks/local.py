@@ -15,11 +15,12 @@ order on the disk are as asked.  Left out: the limit of a queue (``nr_requests``
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event
+from vftsim.outcome import declare
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.disk import (
     DISKS,
@@ -28,6 +29,7 @@ from vftsim.platform.io.disk import (
     WRITE_BACK,
     Disk,
     DiskSpec,
+    DiskUse,
     begin_read,
     begin_write,
     begin_write_back,
@@ -42,10 +44,12 @@ from vftsim.platform.io.disk import (
     reached,
     replica_reads,
     takes_at_once,
+    use_of,
 )
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.rows import fill_row
-from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
+from vftsim.spec import format_duration
+from vftsim.spec.units import DURATION, BitRate, ByteCount, DurationNs, PeriodNs
 
 local = disk.kind("local")
 
@@ -59,9 +63,19 @@ BARRIER = 4
 """Beside :data:`READ` and :data:`WRITE`: who asks it waits for all that was asked before."""
 
 
+class LocalUse(DiskUse):
+    """A disk in the host, and what its page cache has for it."""
+
+    unwritten: float = declare.number(
+        unit="s", label="time the disk needs for what the page cache has at the end", better="lower"
+    )
+
+
 @DISKS.register
 class LocalDiskSpec(DiskSpec):
     """A disk in the host."""
+
+    outcome: ClassVar[type[DiskUse]] = LocalUse
 
     kind: Literal["local"] = "local"
     service: DurationNs = Field(
@@ -85,6 +99,25 @@ class LocalDiskSpec(DiskSpec):
 
     def install(self, engine: Engine, row: int) -> None:
         fill_row(engine, local_disks, row, self, is_buffered=self.writes == "buffered")
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What is dirty is written within the flush period, or there is more of it each time."""
+        return (f"unwritten <= {DURATION.format(self.flush_period)}",) if self.writes == "buffered" else ()
+
+    def remark(self, use: Any) -> str:
+        if self.writes != "buffered" or 1e9 * use.unwritten <= self.flush_period:
+            return ""
+        return (
+            f"does not keep up: at the end its page cache has {format_duration(1e9 * use.unwritten)} of writes for it, "
+            "more than a flush_period; programs do not wait for them before dirty_limit is reached"
+        )
+
+    def measured(self, engine: Engine, row: int) -> DiskUse:
+        local_disk = engine.rows(local_disks)[row]
+        waiting = int(local_disk.dirty.length) + int(local_disk.written_back.length)
+        unwritten_s = waiting * self.service / 1e9 + 8 * int(local_disk.dirty_bytes) / self.rate
+        return LocalUse(**use_of(engine, row), disks=1, unwritten=unwritten_s)
 
 
 class LocalDisk(Record):
