@@ -417,3 +417,26 @@ def test_a_burst_leaves_as_its_line_has_room(path: str, outputs: int, room: int)
     if path == "moderated":
         assert found[0] == pytest.approx(found[1], rel=1e-4)
         assert found[0][2] - found[0][1] == pytest.approx((outputs - 1) * (25 * MS / outputs - 12_304), rel=2e-3)
+
+
+def test_what_leaves_by_one_line_waits_for_no_other():
+    """Answers of a byte by a fast line, beside answers of 16 ms on a slow one: hardly more than an epoch of 25 ms."""
+    interfaces = {name: {"network": name, "path": {"kind": "moderated", "moderation": 0}} for name in ("slow", "fast")}
+    program = {"kind": "service", "threads": 64, "demand": 0}
+    guest = {
+        "interfaces": interfaces,
+        "applications": {"long": {**program, "answer_size": 20_000}, "short": program},
+        "protection": {"kind": "checkpoint", "interval": "25 ms", "memory": {"touch_rate": 0}},
+    }
+    loads = {
+        "long": {"kind": "open_requests", "to": "guest.long", "via": "slow", "rate": "40 /s"},
+        "short": {"kind": "open_requests", "to": "guest.short", "via": "fast", "rate": "50 /s"},
+    }
+    data = {
+        "networks": {"slow": {"rate": "10 Mbit/s"}, "fast": {}},
+        "domains": {"guest": guest},
+        "workloads": loads,
+        "measure": {"warm_up": "100 ms", "duration": "1500 ms"},
+    }
+    found = run_model(checked(data), 1, 0).whole.outcomes["workloads.short"]
+    assert found.latency.max < 28 * MS

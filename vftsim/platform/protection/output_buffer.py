@@ -15,7 +15,7 @@ from vftsim.kernel import BESIDE, Chain, Engine, EventKind, Fifo, Record, Sim, T
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, transmission_ns
 from vftsim.platform.io.packet import copy, discard, drop, drops, packet_list, packets, ports
-from vftsim.platform.protection.guard import Guard, guards, release
+from vftsim.platform.protection.guard import Guard, guarded_ports, guards, port_list, release
 
 _ENTITY = 5
 
@@ -32,8 +32,7 @@ class OutputBuffer(Record):
     """The outputs of one guard: ``fresh`` since the last barrier, ``sealed`` before it, ``leaving`` acknowledged.
 
     ``full`` is the row of ``drops`` of those beyond ``most``.  ``hold_ns`` sums the waits of the ``released`` ones;
-    ``lost`` died with the primary; ``peak`` is the most there were at a time.  What has left is on its line until
-    ``line_free_ns`` if nobody else sends.
+    ``lost`` died with the primary; ``peak`` is the most there were at a time.
     """
 
     most: int
@@ -43,7 +42,6 @@ class OutputBuffer(Record):
     sealed: Fifo
     leaving: Fifo
     next_leaves: int
-    line_free_ns: int
     issued: int
     released: int
     lost: int
@@ -52,8 +50,18 @@ class OutputBuffer(Record):
     peak: int
 
 
+class BurstLine(Record):
+    """The line of a card, kept at the guest's first port there: what has left is on it until ``free_ns``.
+
+    Unless somebody else sends.
+    """
+
+    free_ns: int
+
+
 held_outputs = Table("held_outputs", HeldOutput, 1 << 18, "make the output queue or the epochs shorter")
 output_buffers = Table("output_buffers", OutputBuffer, beside=guards)
+burst_lines = Table("burst_lines", BurstLine, beside=ports)
 held_list = Chain(held_outputs, "link")
 
 
@@ -140,7 +148,7 @@ def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:
     """Send the first of those that leave, and where nothing spaces them all for which their line has room."""
     wait_ns = 0
     while wait_ns == 0 and buffer.leaving.length > 0:
-        wait_ns = wait_for_line_ns(sim, buffer, held_outputs(sim)[buffer.leaving.first].packet)
+        wait_ns = wait_for_line_ns(sim, guard, buffer, held_outputs(sim)[buffer.leaving.first].packet)
         if wait_ns == 0:
             release_first(sim, buffer)
             # Planned behind the last one too: what is acknowledged meanwhile keeps its distance from it.
@@ -149,20 +157,29 @@ def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:
         buffer.next_leaves = at(sim, sim.now_ns + wait_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
 
 
-def wait_for_line_ns(sim: Sim, buffer: OutputBuffer, packet: int) -> int:
+def wait_for_line_ns(sim: Sim, guard: Guard, buffer: OutputBuffer, packet: int) -> int:
     """Return how long until a packet's line has room for it behind those before; 0: it has, and the packet takes it."""
     port = ports(sim)[packets(sim)[packet].port]
     if port.card == 0 or buffer.spacing_ns > 0:
         return 0
     link = links(sim)[cards(sim)[port.card].from_host]
     sending_ns = transmission_ns(link, packets(sim)[packet].size_bytes)
+    line = burst_lines(sim)[first_port(sim, guard, port.card)]
     # As if nobody else sent, who could keep it waiting for ever: what others send may make the queue drop it.
-    end_ns = max(sim.now_ns, buffer.line_free_ns) + sending_ns
+    end_ns = max(sim.now_ns, line.free_ns) + sending_ns
     # Half of the queue: a driver domain brings in batches what has left.
     wait_ns = max(0, end_ns - sim.now_ns - max(link.queue_ns // 2, sending_ns))
     if wait_ns == 0:
-        buffer.line_free_ns = end_ns
+        line.free_ns = end_ns
     return wait_ns
+
+
+def first_port(sim: Sim, guard: Guard, card: int) -> int:
+    """Return the first port of a guest on a card."""
+    row = guard.ports.first
+    while ports(sim)[row].card != card:
+        row = guarded_ports(sim)[row].next_row
+    return row
 
 
 @timer(output_buffers, "next_leaves")
@@ -188,7 +205,8 @@ def lose(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     """Lose everything with the host that it is in, a burst that is leaving included."""
     # A token of 0 matches no event: the next packet of a burst does not leave.
     buffer.next_leaves = 0
-    buffer.line_free_ns = 0
+    for row in port_list.rows(sim, guard.ports):
+        burst_lines(sim)[row].free_ns = 0
     lose_list(sim, buffer, buffer.leaving)
     lose_list(sim, buffer, buffer.sealed)
     lose_list(sim, buffer, buffer.fresh)
