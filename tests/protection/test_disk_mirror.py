@@ -182,7 +182,7 @@ def test_a_disk_that_does_not_keep_up_is_said(tmp_path: Any, kind: str, apply_ra
     assert len(said) == is_slow
     assert all("domains.vm.protection: 60 MB/s are written to the backup's disk, which takes 50" in e for e in said)
     crashes, execution = Crashes(1, span_ns=100 * MS, after_ns=2000 * MS), Execution(1, 1)
-    assert bool(crashes_of_each([model], crashes, execution)[0].slow_disk) == is_slow
+    assert bool(crashes_of_each([model], crashes, execution)[0].remarks) == is_slow
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,13 @@ class ChannelFields(ProtectionSpec):
         return {self.channel_name: (float(self.holds(engine, guard)["channel_bytes"]), int(channel.rate_bits_per_s))}
 
     @property
+    def channel_latency_ns(self) -> int:
+        """Its latency one way, as far as the mechanism says it: that of a network is 0 here."""
+        if self.channel.latency is not None:
+            return self.channel.latency
+        return 0 if self.channel.network else self.card_latency_ns
+
+    @property
     def copy_again(self) -> ReprotectionSpec | None:
         """How redundancy is restored: no quicker than a channel whose rate, or network, is given."""
         again, rate = self.reprotection, self.channel.rate

@@ -199,8 +199,10 @@ class CheckpointFields(IntervalFields):
 
     @property
     def longest_silence_ns(self) -> int:
-        """The request to suspend comes between."""
+        """The request to suspend comes between, and after an acknowledgement its way there and back."""
         longest_ns = self.interval if self.adaptive is None else max(self.interval, self.adaptive.longest)
+        if self.rule == "after_ack":
+            return max(longest_ns, self.pause.fixed) + self.suspend_request + 2 * self.channel_latency_ns
         return longest_ns + self.suspend_request + self.pause.fixed
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:

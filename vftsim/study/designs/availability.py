@@ -89,8 +89,8 @@ class AvailabilityStudy(Printed):
     refused: dict[str, str]
     """Mechanisms that do not fit, with the reason."""
     manifest: dict[str, Any]
-    slow_disks: dict[str, str] = field(default_factory=dict)
-    """Mechanisms whose backup's disk takes less than is written to it."""
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    """By mechanism, what must be known of its failovers."""
 
     def to_pandas(self) -> DataFrame:
         """Return one row a mechanism."""
@@ -109,7 +109,7 @@ class AvailabilityStudy(Printed):
         years = tuple({k: lacking[k] if v is None else v for k, v in row.items()} for row in answer["availability"])
         model = replace(model_of(manifest), chosen=answer.get("domain", ""))
         failures = HostFailures(answer["mtbf_s"], answer["restart_s"], answer.get("common_percent", 0.0))
-        return cls(model, failures, years, answer["refused"], manifest, answer.get("slow_disks", {}))
+        return cls(model, failures, years, answer["refused"], manifest, answer.get("remarks", {}))
 
     def blocks(self) -> list[Block]:
         """Return how long the service is down with each mechanism, and what that rests on."""
@@ -152,7 +152,7 @@ class AvailabilityStudy(Printed):
             if row["not_asked_again"]
         ]
         blocks += [Note(text, warns=True) for text in failover.lost_in_its_crash(self.model)]
-        blocks += [Note(f"{kind}: {text}", warns=True) for kind, text in self.slow_disks.items()]
+        blocks += [Note(f"{kind}: {text}", warns=True) for kind, texts in self.remarks.items() for text in texts]
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
             blocks.append(Note(failover.FEWER_FAILED))
         if self.outside:
@@ -166,7 +166,7 @@ class AvailabilityStudy(Printed):
             **asdict(self.failures),
             "availability": rows(self.to_pandas()),
             "refused": self.refused,
-            "slow_disks": self.slow_disks,
+            "remarks": self.remarks,
             "outside_calibration": self.outside,
         }
 
@@ -215,8 +215,8 @@ def availability_study(
         for kind, study in zip(chosen, studies, strict=True)
     ]
     manifest = execution.manifest([model], "availability", crashes.count)
-    slow_disks = {kind: study.slow_disk for kind, study in zip(chosen, studies, strict=True) if study.slow_disk}
-    return AvailabilityStudy(model, failures, tuple(years), refused, manifest, slow_disks)
+    remarks = {kind: study.remarks for kind, study in zip(chosen, studies, strict=True) if study.remarks}
+    return AvailabilityStudy(model, failures, tuple(years), refused, manifest, remarks)
 
 
 def year_takes(model: Model, kinds: Sequence[str], crashes: failover.Crashes) -> Needs:

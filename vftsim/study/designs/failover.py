@@ -29,7 +29,7 @@ from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load, protected_from_start
-from vftsim.study.designs.crash import BACKUP_DISK, PARTS, CrashTask, Failover, simulate_crash
+from vftsim.study.designs.crash import ALONE, BACKUP_DISK, DECLARED, PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, OF_ESTIMATES, DataFrame, estimate_columns, frame, rows
@@ -54,6 +54,12 @@ _OF_MECHANISM = {
     "outputs_underivable": ("outputs_underivable", 1.0),
 }
 """Figures that mechanisms count, with the name and the factor of ours."""
+
+_GIVEN_UP = (DECLARED, *ALONE)
+_SILENT = (
+    "a side took the other for gone all the same: it was silent for longer than failover.detection allows; what is "
+    "told is of a crash without protection, or of two live copies"
+)
 
 _COUNTED = ("failed_", "lost_", "outputs_", "retransmissions")
 """Prefixes of figures that are counts."""
@@ -144,9 +150,12 @@ class FailoverStudy(Printed):
         return protection_in(self.model, self.struck)
 
     @property
-    def slow_disk(self) -> str:
-        """That the backup's disk takes less than is written to it; else nothing."""
-        return slow_disk(self.protection, max(each.figures.get(BACKUP_DISK, 0.0) for each in self.failovers))
+    def remarks(self) -> list[str]:
+        """What must be known: that the backup's disk does not keep up, that a side was silent before the crash."""
+        slow = slow_disk(self.protection, max(each.figures.get(BACKUP_DISK, 0.0) for each in self.failovers))
+        before = sum(any(at_s < 0 and what in _GIVEN_UP for at_s, what in each.timeline) for each in self.failovers)
+        early = f"Before {before} of {len(self.failovers)} crashes nothing had failed, and {_SILENT}" if before else ""
+        return [text for text in (slow, early) if text]
 
     @property
     def came_back(self) -> Estimate:
@@ -206,8 +215,7 @@ class FailoverStudy(Printed):
             blocks.append(page.Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
         if any(name.startswith("failed_") and min(values) < 0.0 for name, values in figures.items()):
             blocks.append(page.Note(FEWER_FAILED))
-        if slow := self.slow_disk:
-            blocks.append(page.Note(slow, warns=True))
+        blocks += [page.Note(text, warns=True) for text in self.remarks]
         if self.bands:
             blocks.append(page.Note(_of_prices(self)))
         if self.outside:
