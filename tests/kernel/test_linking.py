@@ -352,7 +352,7 @@ def is_handed_nothing(sim: Sim, nothing: Record) -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (calls_skips, "without continue and else"),
+        (calls_skips, "without continue"),
         (calls_misnames, "Item has no colour"),
         (has_nobody_beside, "label goes with 0 of its arguments"),
         (is_beside_two, "label goes with 2 of its arguments"),
@@ -362,3 +362,30 @@ def is_handed_nothing(sim: Sim, nothing: Record) -> None:
 def test_words_that_are_used_wrongly_are_refused(function, message):
     with pytest.raises(LinkError, match=message):
         link([function], {})
+
+
+def double(sim: Sim, basket: Basket) -> None:
+    for item in items.listed(sim, item_list, basket.items):
+        item.weight *= 2
+
+
+@entry
+def weigh(sim: Sim, basket: Basket, count: int) -> int:
+    double(sim, basket)
+    total = 0
+    for item in items.span(sim, basket.items.first, count):
+        if item.weight == 14:
+            continue
+        total += item.weight * item.row
+    return total
+
+
+@pytest.mark.parametrize("engine_name", ["simpy", "compiled"])
+def test_a_loop_walks_the_records_of_a_list_or_of_rows_one_behind_the_other(engine_name):
+    engine = make_engine(link([put_in, weigh], {}), engine_name)
+    basket, _ = engine.add(baskets)
+    for weight in (5, 7, 11):
+        engine.call(put_in, basket, weight)
+    for row, weight in enumerate((5, 7, 11), 1):
+        engine.rows(items)[row].weight = weight
+    assert engine.call(weigh, basket, 3) == 1 * 10 + 3 * 22

@@ -4,8 +4,9 @@ A mechanism's module declares records and tables, and functions over them:
 
 * :class:`Table`: rows of one record.  ``vcpus(sim)[i]`` is row ``i``; ``row = vcpus.new(sim, domain=d)`` takes a free
   row and ``vcpus.free(sim, i)`` gives it back.  Row 0 is nobody: an index of 0 says "none".
-* :class:`Chain`: lists of rows linked through one of their fields, kept in a :class:`Fifo`; ``for row in
-  chain.rows(sim, fifo)`` walks one.
+* :class:`Chain`: lists of rows linked through one of their fields, kept in a :class:`Fifo`.
+* Loops: ``for vcpu in vcpus.span(sim, first, count)`` walks rows that stand one behind the other, ``for port in
+  ports.listed(sim, chain, fifo)`` those of a list, ``for row in chain.rows(sim, fifo)`` the numbers of these.
 * :class:`Part`: a function of a kernel.  Any function with its types that a callback, an entry or another part calls
   is one.
 * :class:`Family`: functions of one signature that are stored in records as numbers and called later; ``event`` is the
@@ -128,6 +129,14 @@ class Table(Generic[R]):
         With fields it is a statement of its own: ``row = table.new(sim, field=value)``, or ``return`` with it.
         """
         _unlinked(f"{self.name}.new")
+
+    def span(self, sim: Sim, first: int, count: int) -> Iterator[R]:
+        """Walk so many rows from ``first`` on, in a ``for`` loop."""
+        _unlinked(f"{self.name}.span")
+
+    def listed(self, sim: Sim, chain: Chain[Any], fifo: Fifo) -> Iterator[R]:
+        """Walk this table's rows of a list in a ``for`` loop, under the terms of :meth:`Chain.rows`."""
+        _unlinked(f"{self.name}.listed")
 
     def free(self, sim: Sim, row: int) -> None:
         """Give a row back; nothing may refer to it any more."""

@@ -44,6 +44,7 @@ from vftsim.kernel.declare import (
     part_of,
 )
 from vftsim.kernel.record import Record, fields
+from vftsim.kernel.walks import WALK_ARGUMENTS, WALKS, continues, written
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
 T = TypeVar("T")
@@ -295,15 +296,6 @@ _TAKEN = "row__taken"
 """A row that is returned as it is taken, in the function."""
 
 
-def _continues(body: Sequence[ast.stmt]) -> bool:
-    """Tell whether a loop's body goes on with its next round by itself."""
-    inside = [node for node in body if not isinstance(node, ast.For | ast.While)]
-    return any(
-        isinstance(node, ast.Continue) or _continues([*getattr(node, "body", ()), *getattr(node, "orelse", ())])
-        for node in inside
-    )
-
-
 def _rows_that_go_with(name: str, table: Table[Any], given: Mapping[str, Any]) -> list[str]:
     """Return how the row of a table follows from the parameters that are given: beside one, or named by a field."""
     beside = None if table.beside is None else table.beside.record
@@ -432,20 +424,25 @@ class _Rewriter(ast.NodeVisitor):
     def visit_For(self, node: ast.For) -> Any:
         call = node.iter
         method: Any = self.resolve(call.func) if isinstance(call, ast.Call) else _MISSING
-        chain = getattr(method, "__self__", None)
-        if not isinstance(chain, Chain) or not isinstance(call, ast.Call):
+        owner = getattr(method, "__self__", None)
+        if not isinstance(owner, Chain | Table) or not isinstance(call, ast.Call):
             return self.generic_visit(node)
-        if method.__name__ != "rows" or not isinstance(node.target, ast.Name) or node.orelse or _continues(node.body):
-            self._refuse(node, "a list is walked by `for row in chain.rows(sim, fifo)`, without continue and else")
+        word = f"{type(owner).__name__.lower()}.{method.__name__}"
+        if word not in WALKS or not isinstance(node.target, ast.Name) or node.orelse:
+            self._refuse(node, f"rows are walked by {', '.join(WALKS)}, one at a time and without else")
         self._resolved(call.func)
-        self._ask(_Linker.table, chain.table)
-        sim, fifo = (self.visit(argument) for argument in call.args)
-        row, name = node.target.id, chain.table.name
-        first = ast.Assign([ast.Name(row, ast.Store())], ast.Attribute(fifo, "first", ast.Load()))
-        on = self._parsed(f"{row} = {ast.unparse(sim)}.{name}[{row}].{chain.link}", node)
-        test = ast.parse(f"{row} != 0", mode="eval").body
-        loop = ast.While(test, [*self.statements(node.body), on], [])
-        return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in (first, loop)]
+        sim, *arguments = call.args
+        tables: dict[str, Table[Any]] = {"table": owner} if isinstance(owner, Table) else {}
+        link = ""
+        if word != "table.span":
+            chain = owner if isinstance(owner, Chain) else self._resolved(arguments.pop(0))
+            if not isinstance(chain, Chain) or continues(node.body):
+                self._refuse(node, "a list is walked by its chain, without continue")
+            tables["links"], link = chain.table, chain.link
+        names = {key: self._ask(_Linker.table, table) for key, table in tables.items()}
+        names |= dict(zip(WALK_ARGUMENTS, (ast.unparse(self.visit(each)) for each in (sim, *arguments)), strict=False))
+        text = WALKS[word].format(x=node.target.id, link=link, **names)
+        return written(text, self.statements(node.body), node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         call, target = node.value, node.targets[0]

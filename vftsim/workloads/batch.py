@@ -209,8 +209,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
 
 def begin_all(sim: Sim, batch: Batch) -> None:
     """Let every process begin with a pause."""
-    for row in range(batch.first_process, batch.first_process + batch.processes):
-        process = batch_processes(sim)[row]
+    for process in batch_processes.span(sim, batch.first_process, batch.processes):
         pause_ns = batch.phase_ns if batch.phase_ns > 0 else duration_ns(sim, process.thinks, batch.think_ns)
         pause(sim, process, pause_ns)
 

@@ -100,8 +100,8 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 @entry
 def start_bulk_udp(sim: Sim, bulk: UdpBulk) -> None:
     """Let the clients begin, each at its time."""
-    for flow_row in range(bulk.first_flow, bulk.first_flow + bulk.clients):
-        at(sim, sim.now_ns + udp_flows(sim)[flow_row].first_ns, EventKind.ARRIVAL, flow_row, on_begin, flow_row)
+    for udp_flow in udp_flows.span(sim, bulk.first_flow, bulk.clients):
+        at(sim, sim.now_ns + udp_flow.first_ns, EventKind.ARRIVAL, udp_flow.row, on_begin, udp_flow.row)
 
 
 class UdpTest(Outcome):

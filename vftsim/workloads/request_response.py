@@ -296,10 +296,9 @@ def start_exchange(sim: Sim, exchange: Exchange) -> None:
     if exchange.gaps.whole_ns > 0:
         first_ns = sim.now_ns + exchange.gaps.phase_ns + next_gap_ns(sim, exchange.gaps)
         at(sim, first_ns, EventKind.ARRIVAL, ORDER + exchange.row, on_arrival, exchange.row)
-    for client_row in range(exchange.first_client, exchange.first_client + exchange.clients):
-        client = clients(sim)[client_row]
+    for client in clients.span(sim, exchange.first_client, exchange.clients):
         client.sent_ns = -1
-        at(sim, sim.now_ns + client.first_ns, EventKind.ARRIVAL, client_row, on_turn, client_row)
+        at(sim, sim.now_ns + client.first_ns, EventKind.ARRIVAL, client.row, on_turn, client.row)
 
 
 class RequestLoop(Outcome):

@@ -35,5 +35,5 @@ def release_thread(sim: Sim, idle: Fifo, process: int) -> None:
 
 def release_threads(sim: Sim, idle: Fifo, in_hand: Fifo) -> None:
     """Let the threads wait that have these packets in hand: they are lost."""
-    for row in packet_list.rows(sim, in_hand):
-        release_thread(sim, idle, serving_threads(sim)[row].process)
+    for serving_thread in serving_threads.listed(sim, packet_list, in_hand):
+        release_thread(sim, idle, serving_thread.process)

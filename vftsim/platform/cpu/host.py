@@ -93,8 +93,8 @@ def serve_requests(sim: Sim, host: Host, queue: PcpuQueue = BESIDE) -> None:
 def sync_running(sim: Sim, host: Host) -> None:
     """Bring the accounts of all that runs up to now: first thing in a scheduler's own event."""
     # Only what runs: whatever waits was charged when it stopped.
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        running = pcpus(sim)[row].running
+    for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
+        running = pcpu.running
         if running != 0:
             sync(sim, vcpus(sim)[running])
 

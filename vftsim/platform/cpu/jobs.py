@@ -145,9 +145,9 @@ def deliver_buffered(sim: Sim, domain: Domain) -> None:
 
 def wake_idle_vcpu(sim: Sim, domain: Domain) -> None:
     """Wake the first vCPU that has nothing to do."""
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if vcpus(sim)[row].state == BLOCKED:
-            wake(sim, vcpus(sim)[row])
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if vcpu.state == BLOCKED:
+            wake(sim, vcpu)
             return
 
 
@@ -162,8 +162,7 @@ def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
     """Let runs that were planned while no job waited end with their quantum."""
     # First: a run that interrupt() plans below may be unlimited again.
     domain.has_unlimited = False
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         if vcpu.current != 0 and vcpu.state == RUNNING and vcpu.interrupts.length == 0:
             work = works(sim)[vcpu.current]
             if work.remaining_ns > work.quantum_left_ns:
@@ -178,8 +177,7 @@ def forget(sim: Sim, domain: Domain) -> None:
         works.free(sim, work_list.pop(sim, domain.buffered))
     while domain.woken.length > 0:
         works.free(sim, work_list.pop(sim, domain.woken))
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         # Interrupt work that is being done is the first of its list.
         if vcpu.current != vcpu.interrupts.first or vcpu.interrupts.length == 0:
             works.free(sim, vcpu.current)
@@ -194,9 +192,9 @@ def freeze(sim: Sim, domain: Domain) -> None:
     """Stop executing at once (a pause, a crash); work in progress keeps what it has left."""
     # First: a vCPU of a frozen domain that looks for work finds none and blocks.
     domain.frozen = True
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if vcpus(sim)[row].state == RUNNING:
-            interrupt(sim, vcpus(sim)[row])
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if vcpu.state == RUNNING:
+            interrupt(sim, vcpu)
 
 
 def thaw(sim: Sim, domain: Domain) -> None:
@@ -206,8 +204,7 @@ def thaw(sim: Sim, domain: Domain) -> None:
     guest_scheduler.before_thaw(sim, domain)
     # Counted before any is woken, which takes its job at once where a pCPU is free.
     waiting = guest_scheduler.jobs_waiting(sim, domain)
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         if vcpu.state != BLOCKED:
             continue
         # One with work of its own wakes in any case, and takes none of those that wait.

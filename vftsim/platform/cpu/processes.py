@@ -210,14 +210,14 @@ def enqueue(sim: Sim, domain: Domain, row: int, where: int, process_domain: Proc
 
 def settle_domain(sim: Sim, domain: Domain) -> None:
     """Charge what runs up to now: where a newcomer is placed depends on it."""
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        sync(sim, vcpus(sim)[row])
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        sync(sim, vcpu)
 
 
 def is_woken_by_process(sim: Sim, domain: Domain) -> bool:
     """Tell whether what happens now follows from a process's work that has just been done."""
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if process_vcpus(sim)[row].has_finished:
+    for process_vcpu in process_vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if process_vcpu.has_finished:
             return True
     return False
 
@@ -334,13 +334,12 @@ def jobs_waiting(sim: Sim, domain: Domain) -> int:
 
 def forget_jobs(sim: Sim, domain: Domain, process_domain: ProcessDomain = BESIDE) -> None:
     """Lose all jobs; every process sleeps."""
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         # Cleared, so that :func:`.jobs.forget` does not free a second time what is freed with its process below.
         if on_job_of_process(sim, vcpu):
             vcpu.current = 0
         vcpu.interrupted = 0
-        process_vcpu = process_vcpus(sim)[row]
+        process_vcpu = process_vcpus(sim)[vcpu.row]
         process_vcpu.process = 0
         process_vcpu.must_choose = False
         process_vcpu.has_finished = False

@@ -170,6 +170,6 @@ work_done = Family("work_done", 2)
 def run_ns(sim: Sim, domain: Domain) -> int:
     """Return the CPU time of a domain up to now."""
     total_ns = 0
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        total_ns += vcpus(sim)[row].run_ns + uncharged_ns(vcpus(sim)[row], sim.now_ns)
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        total_ns += vcpu.run_ns + uncharged_ns(vcpu, sim.now_ns)
     return total_ns

@@ -67,9 +67,8 @@ def must_wait_for_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 def starting_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Give a vCPU the allowed pCPU where the fewest start so far, lowest number first."""
     processor = 0
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        pcpu = pcpus(sim)[row]
+    for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
         if may_run(sim, vcpu, pcpu) and (processor == 0 or pcpu.starting_vcpus < pcpus(sim)[processor].starting_vcpus):
-            processor = row
+            processor = pcpu.row
     pcpus(sim)[processor].starting_vcpus += 1
     return processor

@@ -102,12 +102,11 @@ def first_in_order(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     best = 0
     best_rank = 0
     best_level = 0
-    for row in waiting_list.rows(sim, queue_hosts(sim)[host.row].waiting):
-        vcpu = vcpus(sim)[row]
+    for vcpu in vcpus.listed(sim, waiting_list, queue_hosts(sim)[host.row].waiting):
         if allowed(sim, host, vcpu, pcpu) and eligible(sim, host, vcpu):
             rank, level = urgency(sim, host, vcpu)
             if best == 0 or rank < best_rank or (rank == best_rank and level < best_level):
-                best, best_rank, best_level = row, rank, level
+                best, best_rank, best_level = vcpu.row, rank, level
     return best
 
 
@@ -231,11 +230,11 @@ def hold(sim: Sim, vcpu: Vcpu) -> None:
 
 def place_held(sim: Sim, host: Host, queue_host: QueueHost = BESIDE) -> None:
     """Ask pCPUs to choose again for all that are held, most urgent first, each on another pCPU; none is held then."""
-    for row in waiting_list.rows(sim, queue_host.waiting):
-        if queue_vcpus(sim)[row].held:
-            queue_vcpus(sim)[row].held = False
+    for vcpu in vcpus.listed(sim, waiting_list, queue_host.waiting):
+        if queue_vcpus(sim)[vcpu.row].held:
+            queue_vcpus(sim)[vcpu.row].held = False
             # The walk may go on behind it: the queue that is walked does not change.
-            line_up(sim, host, vcpus(sim)[row])
+            line_up(sim, host, vcpu)
     while queue_host.placing.length > 0:
         pcpu = find_pcpu(sim, host, vcpus(sim)[placing_list.pop(sim, queue_host.placing)])
         if pcpu != 0:

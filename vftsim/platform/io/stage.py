@@ -182,13 +182,12 @@ def least_interrupted(sim: Sim, domain: Domain) -> int:
     """Return an idle vCPU, else the one with least interrupt work, of equals one that runs, lowest number first."""
     best = 0
     least = 0
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         if vcpu.state == BLOCKED:
-            return row
+            return vcpu.row
         rank = 2 * vcpu.interrupts.length + int(vcpu.state != RUNNING)
         if best == 0 or rank < least:
-            best, least = row, rank
+            best, least = vcpu.row, rank
     return best
 
 

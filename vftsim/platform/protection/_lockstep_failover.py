@@ -49,9 +49,9 @@ def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool, vlockst
 def least_limit_ns(sim: Sim, guard: Guard, vlockstep: Lockstep) -> int:
     """Return the instant after which nothing may leave that is written now, or it is lost."""
     least_ns = foreseen_limit_ns(sim, guard)
-    for row in limit_list.rows(sim, vlockstep.limits):
-        time_ns = limits(sim)[row].time_ns
-        if limits(sim)[row].is_arrival:
+    for limit in limits.listed(sim, limit_list, vlockstep.limits):
+        time_ns = limit.time_ns
+        if limit.is_arrival:
             time_ns -= channels(sim)[guard.row].latency_ns
         least_ns = min(least_ns, time_ns)
     return least_ns

@@ -464,8 +464,7 @@ def take_over(sim: Sim, audit: Audit, issued: Fifo) -> None:
     receive_departed(sim, audit)
     # What a lost channel has kept back and sent again may have come in part.
     missing = audit.known_issued - audit.left if audit.issues_all and not audit.was_down else 0
-    for row in packet_list.rows(sim, issued):
-        output = packets(sim)[row]
+    for output in packets.listed(sim, packet_list, issued):
         if audit.left < output.issue <= audit.known_issued:
             missing -= 1
         if output.issue <= audit.known_settled:

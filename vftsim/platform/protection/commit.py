@@ -125,8 +125,8 @@ def release_output(sim: Sim, pair: Pair, output: Output) -> None:
 def held(sim: Sim, pair: Pair) -> int:
     """Count the outputs that were issued and not released."""
     count = 0
-    for row in output_list.rows(sim, pair.outputs):
-        if not outputs(sim)[row].released:
+    for output in outputs.listed(sim, output_list, pair.outputs):
+        if not output.released:
             count += 1
     return count
 
@@ -134,8 +134,7 @@ def held(sim: Sim, pair: Pair) -> int:
 def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
     """Stop outputs whose acknowledgement will not come; those on the wire do if ``acks_survive``."""
     # On exit who waits without an alarm waits for the channel (resend()), or for a primary that continues alone.
-    for row in output_list.rows(sim, pair.outputs):
-        output = outputs(sim)[row]
+    for output in outputs.listed(sim, output_list, pair.outputs):
         arrived = output.arrival_ns <= sim.now_ns
         if not output.released and not (arrived and acks_survive):
             output.alarm = 0
@@ -159,8 +158,7 @@ def release_all(sim: Sim, pair: Pair) -> int:
     # Before the first leaves: the auditor has no backup to ask any more.
     pair.backup_is_gone = True
     count = pair.waiting
-    for row in output_list.rows(sim, pair.outputs):
-        output = outputs(sim)[row]
+    for output in outputs.listed(sim, output_list, pair.outputs):
         if not output.released:
             release_output(sim, pair, output)
     while pair.outputs.length > 0:
@@ -179,8 +177,7 @@ def is_uncertain(output: Output, limit_ns: int, last_sent_ns: int) -> bool:
 
 def copy_uncertain(sim: Sim, pair: Pair, limit_ns: int, last_sent_ns: int, copies: Fifo) -> None:
     """Put copies of what a secondary issues when it goes live into a list of packets."""
-    for row in output_list.rows(sim, pair.outputs):
-        output = outputs(sim)[row]
+    for output in outputs.listed(sim, output_list, pair.outputs):
         if is_uncertain(output, limit_ns, last_sent_ns):
             packet_list.push(sim, copies, copy(sim, output.packet))
 

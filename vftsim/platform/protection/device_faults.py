@@ -100,16 +100,15 @@ def is_card_lost(sim: Sim, guard: Guard) -> bool:
 def is_on_own_card(sim: Sim, guard: Guard) -> bool:
     """Tell whether the channel of a guard leaves by a card of its guest."""
     shared = channels(sim)[guard.row].shared
-    for row in port_list.rows(sim, guard.ports):
-        if shared != 0 and cards(sim)[ports(sim)[row].card].from_host == shared:
+    for port in ports.listed(sim, port_list, guard.ports):
+        if shared != 0 and cards(sim)[port.card].from_host == shared:
             return True
     return False
 
 
 def set_cards(sim: Sim, guard: Guard, drop_row: int) -> None:
     """Drop the packets of a guest's ports and count them in a row of ``drops``; 0: let them pass."""
-    for row in port_list.rows(sim, guard.ports):
-        port = ports(sim)[row]
+    for port in ports.listed(sim, port_list, guard.ports):
         if port.nic != 0:
             # What has come by now has come while the card was as it was.
             catch_up(sim, nics(sim)[port.nic])
@@ -146,8 +145,8 @@ def announce_outage(sim: Sim, blow: Fault) -> None:
 def lose_storage(sim: Sim, blow: Fault, guard: Guard = BESIDE) -> None:
     """Let the disks serve nothing."""
     note(sim, guard, STORAGE_LOST)
-    for row in disk_list.rows(sim, guard.disks):
-        disks(sim)[row].is_away = True
+    for disk in disks.listed(sim, disk_list, guard.disks):
+        disk.is_away = True
     plan_end(sim, guard, blow.duration_ns, on_storage_restored)
 
 
@@ -158,10 +157,10 @@ def on_storage_restored(sim: Sim, guard: Guard) -> None:
     if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
         return
     note(sim, guard, STORAGE_BACK)
-    for row in disk_list.rows(sim, guard.disks):
-        if disks(sim)[row].is_away:
-            disks(sim)[row].is_away = False
-            reached(sim, disks(sim)[row])
+    for disk in disks.listed(sim, disk_list, guard.disks):
+        if disk.is_away:
+            disk.is_away = False
+            reached(sim, disk)
 
 
 # The backup's processor

@@ -104,12 +104,12 @@ def kill(sim: Sim, guard: Guard) -> None:
 def reboot(sim: Sim, guard: Guard) -> None:
     """Start with empty memory on a working host."""
     jobs.forget(sim, domains(sim)[guard.domain])
-    for row in port_list.rows(sim, guard.ports):
-        packet.forget(sim, ports(sim)[row])
+    for port in ports.listed(sim, port_list, guard.ports):
+        packet.forget(sim, port)
     # Before the programs begin anew: nobody protects the machine yet.
     set_overhead(sim, guard, 0, 1.0, 1.0)
-    for row in program_list.rows(sim, guard.programs):
-        packet.lose_state(sim, applications(sim)[row])
+    for application in applications.listed(sim, program_list, guard.programs):
+        packet.lose_state(sim, application)
     # Packets and programs have forgotten everything by now: nothing of the incarnation before is thawed.
     guard.dead = False
     # Causes of the incarnation before are void, and their ends find nothing to resume.
@@ -130,8 +130,7 @@ def unplug(sim: Sim, guard: Guard, rings: int) -> None:
 
     ``rings`` is :data:`LOST_RINGS`, :data:`SAVED_RINGS`, or :data:`RINGS_BY_PATH`: whatever its path does with them.
     """
-    for row in port_list.rows(sim, guard.ports):
-        port = ports(sim)[row]
+    for port in ports.listed(sim, port_list, guard.ports):
         if rings == SAVED_RINGS or (rings == RINGS_BY_PATH and port.saves_ring):
             packet.unplug(sim, port)
         else:
@@ -149,26 +148,26 @@ def connect(sim: Sim, guard: Guard) -> None:
 
 def move(sim: Sim, guard: Guard) -> None:
     """Put the machine on another host, whose network card works."""
-    for row in port_list.rows(sim, guard.ports):
-        ports(sim)[row].dead_card = 0
+    for port in ports.listed(sim, port_list, guard.ports):
+        port.dead_card = 0
 
 
 def mask_ports(sim: Sim, guard: Guard) -> None:
     """Announce no packet to the guest."""
-    for row in port_list.rows(sim, guard.ports):
-        packet.mask(sim, ports(sim)[row])
+    for port in ports.listed(sim, port_list, guard.ports):
+        packet.mask(sim, port)
 
 
 def unmask_ports(sim: Sim, guard: Guard) -> None:
     """Announce packets to the guest again."""
-    for row in port_list.rows(sim, guard.ports):
-        packet.unmask(sim, ports(sim)[row])
+    for port in ports.listed(sim, port_list, guard.ports):
+        packet.unmask(sim, port)
 
 
 def set_overhead(sim: Sim, guard: Guard, output_ns: int, execution: float, exits: float) -> None:
     """Let the guest's work cost from now on what protection makes it cost."""
-    for row in program_list.rows(sim, guard.programs):
-        packet.set_overhead(sim, applications(sim)[row], output_ns, execution, exits)
+    for application in applications.listed(sim, program_list, guard.programs):
+        packet.set_overhead(sim, application, output_ns, execution, exits)
 
 
 def call_after(sim: Sim, guard: Guard, delay_ns: int, action: int) -> int:

@@ -92,8 +92,8 @@ def run_since_ns(sim: Sim, guard: Guard) -> int:
 def program_pages(sim: Sim, guard: Guard) -> float:
     """Return the pages that transactions, and reads of disks, have dirtied by now."""
     pages = 0.0
-    for row in program_list.rows(sim, guard.programs):
-        pages += applications(sim)[row].pages_dirtied
+    for application in applications.listed(sim, program_list, guard.programs):
+        pages += application.pages_dirtied
     return pages
 
 

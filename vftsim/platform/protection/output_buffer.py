@@ -140,8 +140,8 @@ def release_everything(sim: Sim, guard: Guard) -> None:
 
 def copy_outputs(sim: Sim, held: Fifo, copies: Fifo) -> None:
     """Put copies of outputs that wait into a list of packets."""
-    for row in held_list.rows(sim, held):
-        packet_list.push(sim, copies, copy(sim, held_outputs(sim)[row].packet))
+    for held_output in held_outputs.listed(sim, held_list, held):
+        packet_list.push(sim, copies, copy(sim, held_output.packet))
 
 
 def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:

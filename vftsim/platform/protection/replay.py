@@ -163,8 +163,7 @@ def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibiby
     replay.entry_cost_ns = entry_cost_ns
     replay.kibibyte_ns = kibibyte_ns
     # Entries that are done by now keep their instants (stretch_ns() is 0 for them).
-    for row in entry_list.rows(sim, replay.buffer):
-        entry = log_entries(sim)[row]
+    for entry in log_entries.listed(sim, entry_list, replay.buffer):
         entry.time_ns += stretch_ns(sim, entry.time_ns, ratio)
     longer_ns = stretch_ns(sim, replay.end_ns, ratio)
     replay.end_ns += longer_ns

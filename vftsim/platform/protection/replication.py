@@ -362,8 +362,9 @@ def lose_line(sim: Sim, guard: Guard) -> None:
 
     The guest that the backup goes on with has sent it.
     """
-    for row in output_buffer.held_list.rows(sim, output_buffers(sim)[guard.row].leaving):
-        audit.lose_output(guard.audit, packets(sim)[output_buffer.held_outputs(sim)[row].packet].issue, False)
+    leaving = output_buffers(sim)[guard.row].leaving
+    for held_output in output_buffer.held_outputs.listed(sim, output_buffer.held_list, leaving):
+        audit.lose_output(guard.audit, packets(sim)[held_output.packet].issue, False)
 
 
 def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:

@@ -147,10 +147,10 @@ def request_rollback_to_loss(sim: Sim, guard: Guard, is_fenced: bool, heard_ns: 
 def foreseen_limit_ns(sim: Sim, guard: Guard) -> int:
     """Return the instant after which no message leaves that a loss to come lets through, of losses that are cuts."""
     least_ns = NEVER_NS
-    for row in cut_list.rows(sim, foresights(sim)[guard.row].cuts):
+    for cut in cuts.listed(sim, cut_list, foresights(sim)[guard.row].cuts):
         # Points below 0 are losses of the channel, by their number.
-        if cuts(sim)[row].finding.point < 0:
-            least_ns = min(least_ns, cuts(sim)[row].finding.limit_ns)
+        if cut.finding.point < 0:
+            least_ns = min(least_ns, cut.finding.limit_ns)
     return least_ns
 
 

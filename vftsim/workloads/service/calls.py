@@ -155,8 +155,7 @@ def close_all(sim: Sim, visit: Visit) -> None:
 def making_ns(sim: Sim, service: Service, visit: Visit) -> int:
     """Return the CPU time of making the calls that are planned: the asker's own, its path's, its protection's."""
     demand_ns = 0
-    for row in call_list.rows(sim, visit.planned):
-        call = calls(sim)[row]
+    for call in calls.listed(sim, call_list, visit.planned):
         port = ports(sim)[routes(sim)[call.route].from_port]
         demand_ns += with_overhead_ns(sim, service.program, plans(sim)[call.plan].cost_ns, outputs_of(port))
         demand_ns += port.transmit_ns

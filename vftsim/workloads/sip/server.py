@@ -158,11 +158,11 @@ def forget_datagrams(sim: Sim, server: sip.SipServer) -> None:
         io.packets.free(sim, packet)
     while server.idle.length > 0:
         sip.worker_list.pop(sim, server.idle)
-    for row in range(server.first_worker, server.first_worker + sip.sip_rules(sim)[server.row].processes):
+    for worker in sip.workers.span(sim, server.first_worker, sip.sip_rules(sim)[server.row].processes):
         # What waited for room was lost with the ring: nobody wakes the process for it.
-        sip.workers(sim)[row].unsent = 0
-        if sip.workers(sim)[row].packet != 0:
-            release_datagram(sim, sip.workers(sim)[row])
+        worker.unsent = 0
+        if worker.packet != 0:
+            release_datagram(sim, worker)
 
 
 def forget_transactions(sim: Sim, server: sip.SipServer) -> None:

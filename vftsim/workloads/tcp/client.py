@@ -192,9 +192,9 @@ def plan_interval(sim: Sim, connection: tcp.Connection, bulk: tcp.Bulk = BESIDE)
 @entry
 def start_bulk_tcp(sim: Sim, bulk: tcp.Bulk) -> None:
     """Let the clients begin, each at its time."""
-    for connection_row in range(bulk.first_connection, bulk.first_connection + bulk.clients):
-        first_ns = sim.now_ns + tcp.connections(sim)[connection_row].first_ns
-        at(sim, first_ns, EventKind.ARRIVAL, connection_row, on_begin, connection_row)
+    for connection in tcp.connections.span(sim, bulk.first_connection, bulk.clients):
+        first_ns = sim.now_ns + connection.first_ns
+        at(sim, first_ns, EventKind.ARRIVAL, connection.row, on_begin, connection.row)
 
 
 def line_payload_bits_per_s(rate_bits_per_s: float, mss: int = 1448) -> float:

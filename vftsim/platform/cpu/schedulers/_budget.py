@@ -78,8 +78,7 @@ def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int, purse: Purse = BESIDE) -> None
 
 def hold_throttled(sim: Sim, host: Host, domain: int) -> None:
     """Mark a domain's waiting vCPUs that have no budget, to be placed when there is some."""
-    for row in waiting_list.rows(sim, queue_hosts(sim)[host.row].waiting):
-        vcpu = vcpus(sim)[row]
+    for vcpu in vcpus.listed(sim, waiting_list, queue_hosts(sim)[host.row].waiting):
         if vcpu.domain == domain and not has_budget(sim, vcpu):
             hold(sim, vcpu)
 

@@ -123,8 +123,8 @@ def account_for(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
             rules.balance += credit_vcpus(sim)[row].credit
             row = following
     # Each pCPU sorts its queue at its next tick, not here.
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        credit_pcpus(sim)[row].needs_sort = True
+    for credit_pcpu in credit_pcpus.span(sim, host.first_pcpu, host.pcpus):
+        credit_pcpu.needs_sort = True
 
 
 def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:

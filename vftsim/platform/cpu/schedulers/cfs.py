@@ -261,10 +261,10 @@ def crowd_of(sim: Sim, host: Host, cfs_host: CfsHost = BESIDE) -> tuple[int, int
         return cfs_host.active, cfs_host.weight
     runnable = 0
     weight = 0
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        if is_active(sim, vcpus(sim)[row]):
+    for vcpu in vcpus.span(sim, host.first_vcpu, host.vcpus):
+        if is_active(sim, vcpu):
             runnable += 1
-            weight += cfs_vcpus(sim)[row].weight
+            weight += cfs_vcpus(sim)[vcpu.row].weight
     return runnable, weight
 
 
@@ -315,9 +315,9 @@ def least_for(sim: Sim, host: Host, vcpu: Vcpu, cfs_host: CfsHost = BESIDE) -> i
     if not cfs_host.uneven:
         return cfs_host.least_ns
     least_ns = 0
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        if scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
-            least_ns = max(least_ns, cfs_pcpus(sim)[row].least_ns)
+    for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
+        if scheduler.may_run(sim, vcpu, pcpu):
+            least_ns = max(least_ns, cfs_pcpus(sim)[pcpu.row].least_ns)
     return least_ns
 
 
@@ -326,17 +326,17 @@ def advance(sim: Sim, host: Host, vcpu: Vcpu, cfs_host: CfsHost = BESIDE) -> Non
     if not cfs_host.uneven:
         advance_host(sim, host)
         return
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        if scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
-            advance_pcpu(sim, host, pcpus(sim)[row])
+    for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
+        if scheduler.may_run(sim, vcpu, pcpu):
+            advance_pcpu(sim, host, pcpu)
 
 
 def advance_pcpu(sim: Sim, host: Host, pcpu: Pcpu, cfs_pcpu: CfsPcpu = BESIDE) -> None:
     """Bring that of a pCPU up to date, from what runs or waits for it."""
     least_ns = least_of(sim, host, pcpu.row, _NOBODY_NS)
-    for row in waiting_list.rows(sim, queue_hosts(sim)[host.row].waiting):
-        if has_budget(sim, vcpus(sim)[row]) and scheduler.may_run(sim, vcpus(sim)[row], pcpu):
-            least_ns = min(least_ns, cfs_vcpus(sim)[row].virtual_ns)
+    for vcpu in vcpus.listed(sim, waiting_list, queue_hosts(sim)[host.row].waiting):
+        if has_budget(sim, vcpu) and scheduler.may_run(sim, vcpu, pcpu):
+            least_ns = min(least_ns, cfs_vcpus(sim)[vcpu.row].virtual_ns)
     if least_ns != _NOBODY_NS:
         cfs_pcpu.least_ns = max(cfs_pcpu.least_ns, least_ns)
 
@@ -389,8 +389,8 @@ def on_refill(sim: Sim, domain: Domain, host: Host = BESIDE) -> None:
     sync_running(sim, host)
     advance(sim, host, vcpus(sim)[domain.first_vcpu])
     refill(sim, host, domain.row)
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if queue_vcpus(sim)[row].held:
-            limit_lead(sim, host, vcpus(sim)[row])
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if queue_vcpus(sim)[vcpu.row].held:
+            limit_lead(sim, host, vcpu)
     shared.place_held(sim, host)
     plan_refill(sim, domain.row)

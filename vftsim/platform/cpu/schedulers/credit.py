@@ -169,21 +169,20 @@ class Credit(SchedulerSpec):
 @credit.implements(scheduler.attach)
 def attach(sim: Sim, host: Host, rules: CreditHost = BESIDE) -> None:
     """Give every vCPU a queue and every domain an account; credit 0, priority UNDER; start ticks and accounting."""
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        vcpu = vcpus(sim)[row]
-        credit_vcpu = credit_vcpus(sim)[row]
+    for vcpu in vcpus.span(sim, host.first_vcpu, host.vcpus):
+        credit_vcpu = credit_vcpus(sim)[vcpu.row]
         credit_vcpu.processor = scheduler.starting_pcpu(sim, host, vcpu)
         credit_vcpu.priority = UNDER
         credit_vcpu.stopped_ns = LONG_AGO_NS
         open_account(sim, host, vcpu.domain)
     rules.last_robbed = host.first_pcpu
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+    for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
         # Before the start: the first scan is never too early.
-        credit_pcpus(sim)[row].last_scan_ns = -rules.balance_limit_ns - 1
-        credit_pcpus(sim)[row].is_idler = True
-        credit_pcpus(sim)[row].last_tickled = host.first_pcpu
-        plan_idle_slice(sim, host, pcpus(sim)[row])
-        at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpus(sim)[row].number, on_tick, row)
+        credit_pcpus(sim)[pcpu.row].last_scan_ns = -rules.balance_limit_ns - 1
+        credit_pcpus(sim)[pcpu.row].is_idler = True
+        credit_pcpus(sim)[pcpu.row].last_tickled = host.first_pcpu
+        plan_idle_slice(sim, host, pcpu)
+        at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, pcpu.row)
     if not rules.accounting_in_tick:
         at(sim, sim.now_ns + rules.accounting_phase_ns, EventKind.ACCOUNTING, 0, on_accounting, host.row)
 

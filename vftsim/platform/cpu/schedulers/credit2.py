@@ -177,8 +177,8 @@ class Credit2(SchedulerSpec):
 @credit2.implements(scheduler.attach)
 def attach(sim: Sim, host: Host) -> None:
     """Give every vCPU a pCPU to start from; refill the capped domains' budgets, if there are any."""
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        credit2_vcpus(sim)[row].processor = scheduler.starting_pcpu(sim, host, vcpus(sim)[row])
+    for vcpu in vcpus.span(sim, host.first_vcpu, host.vcpus):
+        credit2_vcpus(sim)[vcpu.row].processor = scheduler.starting_pcpu(sim, host, vcpu)
     if credit2_hosts(sim)[host.row].has_caps:
         plan_refill(sim, host)
 

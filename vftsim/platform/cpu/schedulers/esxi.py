@@ -149,8 +149,8 @@ def _ppm(percent: float) -> int:
 @esxi.implements(scheduler.attach)
 def attach(sim: Sim, host: Host) -> None:
     """Refill the limits' quotas periodically, if any machine has a limit."""
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        if machines(sim)[vcpus(sim)[row].domain].limit_ppm != 0:
+    for vcpu in vcpus.span(sim, host.first_vcpu, host.vcpus):
+        if machines(sim)[vcpu.domain].limit_ppm != 0:
             plan_refill(sim, host)
             return
 
@@ -185,8 +185,8 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu, esxi_host: EsxiHost = BESIDE) -> 
         return quantum_ns
     domain = domains(sim)[vcpu.domain]
     running = 0
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if shared_queue.queue_vcpus(sim)[row].current_on != 0:
+    for queue_vcpu in shared_queue.queue_vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if queue_vcpu.current_on != 0:
             running += 1
     return min(quantum_ns, max(machine.quota_ns // running, 1))
 
@@ -203,16 +203,15 @@ def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def level_for(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the level of the others on the pCPUs that a vCPU may use."""
     level = 0
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        if esxi_pcpus(sim)[row].floor > level and scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
-            level = esxi_pcpus(sim)[row].floor
+    for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
+        if esxi_pcpus(sim)[pcpu.row].floor > level and scheduler.may_run(sim, vcpu, pcpu):
+            level = esxi_pcpus(sim)[pcpu.row].floor
     return level
 
 
 def is_active(sim: Sim, domain: Domain) -> bool:
     """Tell whether any vCPU of a machine runs or waits."""
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        queue_vcpu = shared_queue.queue_vcpus(sim)[row]
+    for queue_vcpu in shared_queue.queue_vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         if queue_vcpu.current_on != 0 or queue_vcpu.is_waiting:
             return True
     return False
@@ -284,6 +283,6 @@ def refill(sim: Sim, host: Host, domain: Domain, machine: Machine = BESIDE) -> N
     if not was_held or machine.quota_ns <= 0:
         return
     machine.virtual_time = max(machine.virtual_time, level_for(sim, host, vcpus(sim)[domain.first_vcpu]))
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        if shared_queue.queue_vcpus(sim)[row].is_waiting:
-            shared_queue.hold(sim, vcpus(sim)[row])
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if shared_queue.queue_vcpus(sim)[vcpu.row].is_waiting:
+            shared_queue.hold(sim, vcpu)

@@ -201,10 +201,10 @@ def tickle_after_refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def first_waiting(sim: Sim, host: Host) -> int:
     """Return the most urgent vCPU that waits with a budget, wherever it may run; 0 for none."""
     best = 0
-    for row in waiting_list.rows(sim, shared_queue.queue_hosts(sim)[host.row].waiting):
-        is_first = best == 0 or shared_queue.is_more_urgent(sim, host, vcpus(sim)[row], vcpus(sim)[best])
-        if deadlines(sim)[row].left_ns > 0 and is_first:
-            best = row
+    for vcpu in vcpus.listed(sim, waiting_list, shared_queue.queue_hosts(sim)[host.row].waiting):
+        is_first = best == 0 or shared_queue.is_more_urgent(sim, host, vcpu, vcpus(sim)[best])
+        if deadlines(sim)[vcpu.row].left_ns > 0 and is_first:
+            best = vcpu.row
     return best
 
 

@@ -144,13 +144,13 @@ def present_ns(sim: Sim, host: Host, vcpu: Vcpu, zvm_host: ZvmHost = BESIDE) -> 
     """Return the present of the processors that a virtual one may use, the latest of them."""
     latest_ns = 0
     near_ns = 2 * shortest_interval_ns(host, zvm_host)
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        running = shared.queue_pcpus(sim)[row].current
+    for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
+        running = shared.queue_pcpus(sim)[pcpu.row].current
         # Once it is now at least, none is later that is idle, or whose deadline is less than two intervals ahead.
         is_later = latest_ns < sim.now_ns or (
             running != 0 and zvm_vcpus(sim)[running].deadline_ns > latest_ns + near_ns
         )
-        if is_later and scheduler.may_run(sim, vcpu, pcpus(sim)[row]):
+        if is_later and scheduler.may_run(sim, vcpu, pcpu):
             latest_ns = max(latest_ns, present_of_ns(sim, host, running))
         if latest_ns >= sim.now_ns and zvm_host.furthest_ns <= latest_ns + near_ns:
             # A host of many processors is not searched at each waking.
