@@ -298,3 +298,36 @@ def test_a_takeover_before_the_crash_is_said(tmp_path, timeout_ms, is_said):
     assert ("Before 2 of 2 crashes nothing had failed, and a side took the other for gone" in text) is is_said
     with pytest.raises(ModelFileError, match=r"must be above the 60\.1 ms for which the backup hears nothing"):
         load_model(path, [f"{P}.channel={{latency: 10 ms}}", f"{P}.failover.detection.timeout=60 ms"])
+
+
+TWO_TIERS = """\
+networks: {lan: {}}
+hosts: {front: {}, back: {}}
+domains:
+  server:
+    host: front
+    interfaces: {eth0: {path: {kind: native}}}
+    applications:
+      pages: {kind: service, threads: 64, calls: [{to: database, cache_hit: 50 %, timeout: 100 ms, retries: 0}]}
+  database:
+    host: back
+    interfaces: {eth0: {path: {kind: native}}}
+    applications: {rows: {kind: service}}
+    protection:
+      kind: ha_restart
+      failover: {detection: {timeout: 1 s, heartbeat_interval: 100 ms}, placement: 0 s, boot_time: 1 s}
+workloads: {pages: {kind: open_requests, to: server, rate: 100 /s}}
+measure: {warm_up: 200 ms, duration: 3 s}
+"""
+
+
+@pytest.mark.parametrize(("hits", "is_in_part"), [("50 %", True), ("0 %", False)])
+def test_a_service_that_answers_in_part_meanwhile_says_so(tmp_path, hits, is_in_part):
+    """Half of the requests have what they need in a cache while the database is away for 2 s."""
+    path = tmp_path / "tiers.yaml"
+    path.write_text(TWO_TIERS.replace("50 %", hits))
+    found = failover_study(load_model(path), Crashes(2, after_ns=3 * S, domain="database"), Execution(1, 1))
+    assert all(each.back_s == pytest.approx(1.95, abs=0.06) for each in found.failovers)
+    assert all((each.outage_s < 0.3) is is_in_part for each in found.failovers)
+    text = " ".join(as_text(found.blocks(), 1000).split())
+    assert ("After 2 of 2 crashes packets came out while database was away, for 1.9" in text) is is_in_part

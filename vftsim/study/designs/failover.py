@@ -55,6 +55,8 @@ _OF_MECHANISM = {
 }
 """Figures that mechanisms count, with the name and the factor of ours."""
 
+_IN_PART = 0.5
+"""An outage of less than this share of the time that the machine is away is one of a part of the service."""
 _GIVEN_UP = (DECLARED, *ALONE)
 _SILENT = (
     "a side took the other for gone all the same: it was silent for longer than failover.detection allows; what is "
@@ -151,11 +153,23 @@ class FailoverStudy(Printed):
 
     @property
     def remarks(self) -> list[str]:
-        """What must be known: that the backup's disk does not keep up, that a side was silent before the crash."""
+        """What must be known: a slow disk at the backup, a silence before the crash, a service that goes on in part."""
         slow = slow_disk(self.protection, max(each.figures.get(BACKUP_DISK, 0.0) for each in self.failovers))
         before = sum(any(at_s < 0 and what in _GIVEN_UP for at_s, what in each.timeline) for each in self.failovers)
         early = f"Before {before} of {len(self.failovers)} crashes nothing had failed, and {_SILENT}" if before else ""
-        return [text for text in (slow, early) if text]
+        return [text for text in (slow, early, self._in_part) if text]
+
+    @property
+    def _in_part(self) -> str:
+        """That packets came out while the machine was away, of what does not need it; else nothing."""
+        away_s = [each.back_s for each in self.recovered if each.outage_s < _IN_PART * each.back_s < math.inf]
+        if not away_s:
+            return ""
+        return (
+            f"After {len(away_s)} of {len(self.failovers)} crashes packets came out while {self.struck} was away, for "
+            f"{math.fsum(away_s) / len(away_s):.4g} s: of what does not need it, or not yet. The outage is the time "
+            "without any that its return ended; what fails meanwhile is more"
+        )
 
     @property
     def came_back(self) -> Estimate:
