@@ -273,6 +273,8 @@ def decide(
         crashes = Crashes(max(replications, 2), of_backup=True)
         played.crash(models.values(), crashes)
         compared = {kind: played.of_crashes(each, models[kind], crashes) for kind, each in compared.items()}
+        for kind, each in compared.items():
+            notes[kind] += [] if each.failovers is None else each.failovers.of_crashes
     for kind, each in compared.items():
         if each.failovers is not None and each.year is None:
             notes[kind].append("no year: a run ended before the guest was back")

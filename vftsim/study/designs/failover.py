@@ -153,11 +153,16 @@ class FailoverStudy(Printed):
 
     @property
     def remarks(self) -> list[str]:
-        """What must be known: a slow disk at the backup, a silence before the crash, a service that goes on in part."""
+        """What must be known: a slow disk at the backup, and what :attr:`of_crashes` says."""
         slow = slow_disk(self.protection, max(each.figures.get(BACKUP_DISK, 0.0) for each in self.failovers))
+        return [*([slow] if slow else ()), *self.of_crashes]
+
+    @property
+    def of_crashes(self) -> list[str]:
+        """What only crashes show: a side that was silent before, a service that goes on in part."""
         before = sum(any(at_s < 0 and what in _GIVEN_UP for at_s, what in each.timeline) for each in self.failovers)
         early = f"Before {before} of {len(self.failovers)} crashes nothing had failed, and {_SILENT}" if before else ""
-        return [text for text in (slow, early, self._in_part) if text]
+        return [text for text in (early, self._in_part) if text]
 
     @property
     def _in_part(self) -> str:
