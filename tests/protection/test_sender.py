@@ -11,9 +11,10 @@ from vftsim.platform.protection.state_stream import state_streams
 INTERVAL_NS = 25 * MS
 
 
-def park(sender: dict[str, Any], **more: Any) -> Park:
+def park(sender: dict[str, Any], compression_ns: int = 0, **more: Any) -> Park:
     """An idle guest under checkpoints; a driver domain that does nothing else."""
     protection = {"interval": INTERVAL_NS, "suspend_request": 0, "memory": {"per_request": 40.0}, "sender": sender}
+    protection["state"] = {"compression": 2.0, "compression_cost": compression_ns}
     made = Park("simpy", Case(protection="checkpoint", scheduler="native"), blows=[], protection=protection, **more)
     return made.run(S)
 
@@ -42,6 +43,16 @@ def test_the_driver_domain_pays_for_every_state_and_page():
     assert driver_ns(paid) - driver_ns(free) == pytest.approx(expected_ns, abs=states + 250 * US)
     assert paid.spec.measured(paid.engine, paid.guard).sender_cpu_ns == pytest.approx(expected_ns, abs=250_000)
     assert free.spec.measured(free.engine, free.guard).sender_cpu_ns == 0
+
+
+def test_pages_are_compressed_by_who_sends_them():
+    """30 us more a page, of its CPU time, than where only the wire has less to carry."""
+    visits = [100 * MS * number for number in range(1, 9)]
+    prices = {"page": 6 * US, "state": 200 * US}
+    plain, busy = (park(prices, compression_ns, visits=visits) for compression_ns in (0, 30 * US))
+    pages = float(busy.engine.rows(state_streams)[busy.guard].pages_taken)
+    assert pages == pytest.approx(float(plain.engine.rows(state_streams)[plain.guard].pages_taken), rel=1e-3)
+    assert driver_ns(busy) - driver_ns(plain) == pytest.approx(30 * US * pages, rel=0.01)
 
 
 def test_a_driver_domain_with_much_to_send_loses_no_packet():

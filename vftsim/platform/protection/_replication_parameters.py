@@ -63,7 +63,9 @@ class StateSpec(Spec):
         description="CPU time of the second host for a page received, or for 4 KiB of disk writes. Assumption: that of "
         "`sender.page`.",
     )
-    compression_cost: DurationNs = Field(0, description="Time to compress a page, while the guest runs. Assumption.")
+    compression_cost: DurationNs = Field(
+        0, description="CPU time to compress a page, while the guest runs, of who sends it (`sender`). Assumption."
+    )
     receive_ring: Literal["by_path", "lost", "saved"] = Field(
         "by_path",
         description="Packets in the guest's receive ring when its state is taken: `saved` with it, or `lost` when its "
@@ -244,7 +246,7 @@ class ReplicationFields(ChannelFields):
         self.install_channel(engine, guard, vm_link)
         disk_mirror.install(engine, guard, self.applies_writes if self.mirrors_writes else 0)
         output_buffer.install(engine, guard, self.outputs.most, self.outputs.spacing)
-        sender.install(engine, guard, self.sender)
+        sender.install(engine, guard, self.sender, self.state.compression_cost)
         reprotection.install(engine, guard, self.copy_again, vm_link)
         self._install_stream(engine, guard)
         self._install_takeover(engine, guard)

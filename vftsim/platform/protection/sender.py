@@ -1,7 +1,8 @@
 """The CPU time that copying and sending states costs the primary's driver domain.
 
 Xen's tool (``tools/remus/remus``, ``xc_domain_save``) is a process of the driver domain: for each dirty page it maps
-the frame, copies it and hands it to TCP; for each state it asks for the suspension, reads the dirty bitmap, flushes.
+the frame, copies it, compresses it if it does, and hands it to TCP; for each state it asks for the suspension, reads
+the dirty bitmap, flushes.
 So is its block driver (``block-remus.c``), which sends what the guest writes to disks: as a page, for each 4 KiB.
 That work waits for the back-ends that carry packets, which Linux runs as softirqs, and has what they leave of the CPU.
 
@@ -44,6 +45,7 @@ class Sender(Record):
 
     domain: int
     page_ns: float
+    compression_ns: float
     state_ns: int
     charged_ns: int
 
@@ -51,15 +53,17 @@ class Sender(Record):
 senders = Table("senders", Sender, beside=guards)
 
 
-def install(engine: Engine, guard: int, spec: SenderSpec) -> None:
-    """Write the costs into the record of a guard."""
+def install(engine: Engine, guard: int, spec: SenderSpec, compression_ns: int) -> None:
+    """Write the costs into the record of a guard; a page of memory is compressed in ``compression_ns``."""
     sender = engine.rows(senders)[guard]
     sender.page_ns, sender.state_ns = float(spec.page), spec.state
+    sender.compression_ns = float(compression_ns)
 
 
-def charge(sim: Sim, guard: Guard, pages: float, sender: Sender = BESIDE) -> None:
-    """Give the domain that sends a state of so many pages the work."""
-    demand_ns = sender.state_ns + nearest(sender.page_ns * pages)
+def charge(sim: Sim, guard: Guard, pages: float, pages_of_disk: float, sender: Sender = BESIDE) -> None:
+    """Give the domain that sends a state of so many pages, and as much of disk writes, the work."""
+    pages_ns = sender.page_ns * (pages + pages_of_disk) + sender.compression_ns * pages
+    demand_ns = sender.state_ns + nearest(pages_ns)
     if sender.domain != 0 and demand_ns > 0:
         # Beside the state, not before it: the state leaves while the driver domain still works.
         domain = domains(sim)[sender.domain]

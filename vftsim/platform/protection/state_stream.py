@@ -158,7 +158,7 @@ def send(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> None:
         audit.send(sim, guard.audit, state_bytes(stream), depart_ns, stream.latency_ns)
         stream.depart_ns = compressed_ns(stream, depart_ns)
     stream.is_sent = True
-    charge(sim, guard, stream.pages + (stream.carried_bytes + stream.written_bytes) / PAGE_BYTES)
+    charge(sim, guard, stream.pages, (stream.carried_bytes + stream.written_bytes) / PAGE_BYTES)
     # Kept for a state that does not get through (applied_by_ns()).
     stream.applied_before_ns = stream.applied_ns
     plan_apply(stream, arrival_ns(sim, guard))
