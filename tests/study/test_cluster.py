@@ -238,7 +238,7 @@ def test_what_a_lost_worker_was_at_goes_to_another(two_workers, tmp_path):
         found = list(Workers(_KillsOnce(tmp_path / "k", 1), 1, texts.append).unordered(list(range(40))))
     assert sorted(found) == [(n, n) for n in range(40)], "none lost, none twice"
     assert (tmp_path / "k").read_text() == "xx"
-    assert texts == ["1 workers of the cluster were lost; 1 go on"]
+    assert texts == ["lost 1 worker of the cluster; 1 left"]
 
 
 @pytest.mark.slow  # beside the same of a pool of processes (test_workers.py)

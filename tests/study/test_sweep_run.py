@@ -24,6 +24,7 @@ from vftsim.study.designs import experiment, points, runner, study_blocks
 from vftsim.study.designs.study_blocks import shown
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE
 
@@ -202,7 +203,10 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     gc.collect()
     made = [each for each in gc.get_objects() if isinstance(each, Model) and id(each) not in before]
     assert len(made) <= 4, "the base, and points that were looked at last"
-    result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1))
+    told = list[str]()
+    progress = type("Told", (Progress,), {"say_how_far": lambda _, text: told.append(text)})()
+    result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1, progress))
+    assert "checking 12 points before the first run" in told, "two minutes without a word of 100,000"
     assert len(made_at) <= 4 * len(streams) + 6, "to be checked, estimated, run and written; never to be told of"
     assert [point.model.spec.workloads["media"].streams for point in grid.points] == [*streams]
     assert result.finished == len(streams)

@@ -16,11 +16,11 @@ def merge(directories: list[Path], output: Path) -> None:
         Where all of it goes.
     """
     from vftsim.report.screen import print_text
+    from vftsim.spec.suggest import counted
     from vftsim.study.designs.past import merge as put_together
 
     done = put_together(directories, output)
     options.say_remarks(done.remarks)
-    print_text(
-        f"{done.new} replications of {len(directories)} directories are in '{output}', {done.already} were there."
-    )
+    of_all = counted(len(directories), "result")
+    print_text(f"{done.new} replications of {of_all} are in '{output}', {done.already} were there.")
     print_text(f"Its tables, and what is still missing: {done.next_command}")

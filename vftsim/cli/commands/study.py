@@ -61,16 +61,19 @@ def _print_template(model: str, file: str | None) -> None:
 def _print_plan(spec: StudySpec, experiment: Experiment, target: Path | None, jobs: int | None) -> None:
     """List what would be run, and how long that takes."""
     from vftsim.report.screen import print_table, print_text
+    from vftsim.spec.suggest import counted
     from vftsim.study.runs.estimate import in_words
+    from vftsim.study.runs.progress import Lines
     from vftsim.study.runs.workers import checked_jobs
 
-    experiment.check_figures()
+    experiment.check(Lines("study"))
     points, names = experiment.points, list(experiment.factors)
     shown = [(str(p.number), p.label, *(p.values[name] for name in names)) for p in points[:_MOST_LISTED]]
     more = f"The first {_MOST_LISTED} of {len(points)} points." if len(points) > _MOST_LISTED else ""
     print_table(f"Points of {spec.name}", ("point", "model", *names), shown, more, texts=2 + len(names))
     if spec.precision is None:
-        runs = f"{len(points)} points with {spec.replications} replications: {len(points) * spec.replications} runs"
+        each = counted(spec.replications, "replication")
+        runs = f"{counted(len(points), 'point')} with {each}: {counted(len(points) * spec.replications, 'run')}"
     else:
         runs = f"{len(points)} points with 15 to {spec.precision.most} replications, until {spec.precision.percent:g} %"
     print_text(f"{runs}; {in_words(experiment.takes(), checked_jobs(jobs))}, if nothing is in '{target}' yet.")

@@ -27,6 +27,7 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import is_of_load_outside
 from vftsim.study.runs.estimate import Needs
 from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.progress import Progress
 
 FIRST_STEP = "step_1"
 Figures = dict[str, float]
@@ -212,6 +213,15 @@ class Experiment:
         of_mechanisms = "crossovers.csv, " if self.has_crossovers else ""
         charts = "charts.png" if self.is_drawn else "no charts of so many points"
         return f"results.csv, replications.csv, {of_mechanisms}points.json, {charts}, manifest.json, vftsim.sqlite"
+
+    def check(self, progress: Progress) -> None:
+        """Refuse points that nothing can run, and figures that no model will have, before the work.
+
+        That takes a ms or two a point, so how many there are is told of a large experiment.
+        """
+        if not self.is_drawn:
+            progress.say_how_far(f"checking {len(self.points):,} points before the first run")
+        self.check_figures()
 
     def check_figures(self) -> None:
         """Refuse figures that no model will have; of a large experiment the first point of each kind of model tells."""

@@ -71,9 +71,8 @@ def run_experiment(experiment: Experiment, execution: Execution) -> StudyResult:
     of points.  Refuses figures that no model has, and points none of which can be run.
     """
     points, rule = experiment.points, experiment.rule
-    points[:1]  # one that nothing can run is refused now, not in the middle of the work
     execution.check(experiment.replications)
-    experiment.check_figures()
+    experiment.check(execution.progress)
     interrupted, unreached = False, list[int]()
     wanted = [experiment.replications if rule is None else rule.initial + rule.look_ahead] * len(points)
     precise = Precise(rule, [{} for _ in points]) if rule else None

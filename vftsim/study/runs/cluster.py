@@ -29,6 +29,7 @@ from typing import Any, TypeVar, cast
 
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
+from vftsim.spec.suggest import counted
 from vftsim.study.runs.versions import different, engine_of_here, versions
 from vftsim.study.runs.workers import Notify, applied, clusters, silent
 
@@ -254,7 +255,7 @@ class Cluster:
             first.add(worker)
         if lost:
             self._client.cancel(list(lost), force=True)
-            notify(f"{len(first)} workers of the cluster were lost; {len(self._admitted)} go on")
+            notify(f"lost {counted(len(first), 'worker')} of the cluster; {len(self._admitted)} left")
 
     def _see_scheduler(self) -> None:
         if self._client.status != "running":
