@@ -81,7 +81,7 @@ class Plan(Generic[Answered]):
             opening = Opening.REPLACE if self.force else Opening.CONTINUE if self.goes_on else Opening.NEW
             store = opened.enter_context(resumable_store(folder, self.command, opening))
             result = self.study(replace(execution, store=store))
-            return result, write_answer(store, result)
+            return result, write_answer(store, result, is_asked_to_replace=self.force)
 
 
 def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, Answered]:
