@@ -28,20 +28,9 @@ from pydantic import Field
 from vftsim.kernel import BESIDE, EventKind, Row, Sim, Table, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
+from vftsim.platform.io import packet as io
 from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import links, never_fits
-from vftsim.platform.io.packet import (
-    MESSAGE,
-    Flow,
-    copied,
-    delivered,
-    discarded,
-    lost,
-    packets,
-    ports,
-    window_bytes,
-    workload,
-)
 from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
@@ -52,8 +41,8 @@ from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfil
 from vftsim.workloads.windows import Window, begin_message, goes_on_at_client, open_bytes, widen
 from vftsim.workloads.wire import Wire
 
-request_response = workload.kind("request_response")
-open_requests = workload.kind("open_requests")
+request_response = io.workload.kind("request_response")
+open_requests = io.workload.kind("open_requests")
 
 LONGEST_RETRY_NS = 60_000_000_000
 ORDER = 1 << 20
@@ -219,15 +208,15 @@ def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     at(sim, next_ns, EventKind.TIMER, client.row, on_turn, client.row)
 
 
-@request_response.implements(delivered)
-@open_requests.implements(delivered)
-def handle_answer(sim: Sim, flow: Flow, packet: int, exchange: Exchange = BESIDE) -> None:
+@request_response.implements(io.delivered)
+@open_requests.implements(io.delivered)
+def handle_answer(sim: Sim, flow: io.Flow, packet: int, exchange: Exchange = BESIDE) -> None:
     """End the request that an answer is for, unless it has ended."""
-    client = clients(sim)[packets(sim)[packet].stream]
+    client = clients(sim)[io.packets(sim)[packet].stream]
     if goes_on(sim, exchange, client, packet):
         return
-    message = packets(sim)[packet].message
-    packets.free(sim, packet)
+    message = io.packets(sim)[packet].message
+    io.packets.free(sim, packet)
     if abs(message) != client.request or client.sent_ns < 0:
         return
     if message < 0:
@@ -243,50 +232,50 @@ def handle_answer(sim: Sim, flow: Flow, packet: int, exchange: Exchange = BESIDE
 
 def goes_on(sim: Sim, exchange: Exchange, client: Client, packet: int) -> bool:
     """Answer a window or an acknowledgement, and keep what it says of the client's connection."""
-    is_acknowledgement = packets(sim)[packet].acked_bytes > 0
+    is_acknowledgement = io.packets(sim)[packet].acked_bytes > 0
     if not is_closed(exchange):
         return goes_on_at_client(sim, packet)
     if not is_acknowledgement:
-        widen(sim, client.answers, packet, links(sim)[cards(sim)[ports(sim)[exchange.port].card].to_host].latency_ns)
+        widen(sim, client.answers, packet, links(sim)[cards(sim)[io.ports(sim)[exchange.port].card].to_host].latency_ns)
         return goes_on_at_client(sim, packet)
-    round_ns = sim.now_ns - packets(sim)[packet].sent_ns
+    round_ns = sim.now_ns - io.packets(sim)[packet].sent_ns
     goes_on_at_client(sim, packet)
     widen(sim, client.requests, packet, round_ns)
     return True
 
 
-@request_response.implements(window_bytes)
-def window_of_answers(sim: Sim, flow: Flow, packet: int) -> int:
+@request_response.implements(io.window_bytes)
+def window_of_answers(sim: Sim, flow: io.Flow, packet: int) -> int:
     """Return what the server may send a client at once."""
-    return open_bytes(sim, clients(sim)[packets(sim)[packet].stream].answers)
+    return open_bytes(sim, clients(sim)[io.packets(sim)[packet].stream].answers)
 
 
-@request_response.implements(lost)
-@open_requests.implements(lost)
-def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
+@request_response.implements(io.lost)
+@open_requests.implements(io.lost)
+def count_drop(sim: Sim, flow: io.Flow, packet: int) -> None:
     """Count a request or an answer that was dropped."""
     exchanges(sim)[flow.state_row].dropped += 1
     note_loss(sim, packet)
 
 
-@request_response.implements(copied)
-def note_copy(sim: Sim, flow: Flow, packet: int) -> None:
+@request_response.implements(io.copied)
+def note_copy(sim: Sim, flow: io.Flow, packet: int) -> None:
     """A copy of a request or an answer is on its way too."""
-    client = clients(sim)[packets(sim)[packet].stream]
-    if abs(packets(sim)[packet].message) == client.request:
+    client = clients(sim)[io.packets(sim)[packet].stream]
+    if abs(io.packets(sim)[packet].message) == client.request:
         client.on_way += 1
 
 
-@request_response.implements(discarded)
-def take_discarded(sim: Sim, flow: Flow, packet: int) -> None:
+@request_response.implements(io.discarded)
+def take_discarded(sim: Sim, flow: io.Flow, packet: int) -> None:
     """An answer of a machine that is dead never comes."""
     note_loss(sim, packet)
 
 
 def note_loss(sim: Sim, packet: int) -> None:
     """Let the client repeat its request when its wait is over, if nothing of the one under way is left."""
-    client = clients(sim)[packets(sim)[packet].stream]
-    if abs(packets(sim)[packet].message) == client.request:
+    client = clients(sim)[io.packets(sim)[packet].stream]
+    if abs(io.packets(sim)[packet].message) == client.request:
         client.on_way -= 1
 
 
@@ -360,7 +349,7 @@ class _RequestsSpec(WorkloadSpec):
     """Clients that send requests, each of which is one packet there and back."""
 
     speaks = "request"
-    transport = MESSAGE
+    transport = io.MESSAGE
     needs_link = True
     entries = (start_exchange,)
 

@@ -18,21 +18,12 @@ from pydantic import Field
 from vftsim.kernel import BESIDE, Chain, Fifo, Row, Sim, Table
 from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import (
-    Application,
-    Packet,
-    application,
-    drop,
-    lose_state,
-    packet_list,
-    packets,
-    receive,
-)
+from vftsim.platform.io import packet as io
 from vftsim.spec.units import ByteCount, DurationNs
 from vftsim.workloads.common import ProgramRow, drop_all, pages_per_request, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
-udp_sink = application.kind("udp_sink")
+udp_sink = io.application.kind("udp_sink")
 
 
 class UdpFlow(Row):
@@ -84,10 +75,10 @@ flow_list = Chain(udp_flows, "link")
 udp_sinks = Table("udp_sinks", UdpSink, 256)
 
 
-@udp_sink.implements(receive)
-def take_datagram(sim: Sim, program: Application, packet: int, sink: UdpSink = BESIDE) -> None:
+@udp_sink.implements(io.receive)
+def take_datagram(sim: Sim, program: io.Application, packet: int, sink: UdpSink = BESIDE) -> None:
     """Put a datagram into its socket, and wake the thread."""
-    flow = udp_flows(sim)[packets(sim)[packet].stream]
+    flow = udp_flows(sim)[io.packets(sim)[packet].stream]
     if flow.program == 0:
         flow.program = program.row
         flow_list.push(sim, sink.flows, flow.row)
@@ -101,16 +92,16 @@ def take_datagram(sim: Sim, program: Application, packet: int, sink: UdpSink = B
         waiting += 1
     if waiting >= sink.most_waiting:
         flow.dropped += 1
-        drop(sim, packet, sink.socket_full)
+        io.drop(sim, packet, sink.socket_full)
         return
-    packet_list.push(sim, at_socket.socket, packet)
+    io.packet_list.push(sim, at_socket.socket, packet)
     if at_socket.packet == 0:
         read_next(sim, sink, at_socket, False)
 
 
 def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow, is_running: bool) -> None:
     """Let a thread read the next datagram, or sleep: one that is running continues."""
-    flow.packet = packet_list.pop(sim, flow.socket)
+    flow.packet = io.packet_list.pop(sim, flow.socket)
     if flow.packet != 0:
         demand_ns = with_overhead_ns(sim, udp_sink.program, udp_sink.read_cost_ns, 0)
         domain = domains(sim)[udp_sink.domain]
@@ -119,10 +110,10 @@ def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow, is_running: bool) -> N
 
 
 @work_done
-def on_read(sim: Sim, reader: UdpFlow, argument: int, packet: Packet = BESIDE) -> None:
+def on_read(sim: Sim, reader: UdpFlow, argument: int, packet: io.Packet = BESIDE) -> None:
     """A datagram has been read."""
     note_read(sim, udp_flows(sim)[packet.stream], packet.message, packet.sent_ns)
-    packets.free(sim, reader.packet)
+    io.packets.free(sim, reader.packet)
     read_next(sim, udp_sinks(sim)[argument], reader, True)
 
 
@@ -143,15 +134,15 @@ def note_read(sim: Sim, flow: UdpFlow, number: int, sent_ns: int) -> None:
         flow.late += 1
 
 
-@udp_sink.implements(lose_state)
-def lose_memory(sim: Sim, program: Application, sink: UdpSink = BESIDE) -> None:
+@udp_sink.implements(io.lose_state)
+def lose_memory(sim: Sim, program: io.Application, sink: UdpSink = BESIDE) -> None:
     """Lose what is in the sockets and in the threads' hands; the clients do not notice."""
     sink.reader = 0
     while sink.flows.length > 0:
         flow = udp_flows(sim)[flow_list.pop(sim, sink.flows)]
         flow.program = 0
         if flow.packet != 0:
-            drop(sim, flow.packet, sink.lost_in_boot)
+            io.drop(sim, flow.packet, sink.lost_in_boot)
             flow.packet = 0
         drop_all(sim, flow.socket, sink.lost_in_boot)
 

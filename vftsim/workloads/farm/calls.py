@@ -233,7 +233,7 @@ def is_for_callee(message: int) -> bool:
 
 
 @work_done
-def on_received(sim: Sim, packet_row: int, argument: int) -> None:
+def on_received(sim: Sim, packet_row: int) -> None:
     """The user agent's CPU work for a message that it receives is done; the call may be over meanwhile."""
     call = farm.calls(sim)[packets(sim)[packet_row].stream]
     if call.stage == 0 or call.uses != farm.serial_of(packets(sim)[packet_row].message):

@@ -8,21 +8,9 @@ from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for, interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, add_delay_since
+from vftsim.platform.io import packet as io
 from vftsim.platform.io.disk import disks, forget, read, transfer_done, write
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN, PROGRAM_WAITED
-from vftsim.platform.io.packet import (
-    Application,
-    drop,
-    go_on,
-    held,
-    lose_state,
-    mark,
-    packet_list,
-    packets,
-    ports,
-    receive,
-    refused,
-)
 from vftsim.workloads.common import drop_all, duration_ns, is_chosen, outputs_of, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.calls import (
     asker_of,
@@ -41,12 +29,12 @@ from vftsim.workloads.threads import release_thread, release_threads, serving_th
 from vftsim.workloads.windows import begin_answer, goes_on_in_guest
 
 
-@service.implements(receive)
-def take_packet(sim: Sim, program: Application, packet: int, server: Service = BESIDE) -> None:
+@service.implements(io.receive)
+def take_packet(sim: Sim, program: io.Application, packet: int, server: Service = BESIDE) -> None:
     """Give a request to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
     if goes_on_in_guest(sim, packet):
         return
-    if packets(sim)[packet].flow == server.flow:
+    if io.packets(sim)[packet].flow == server.flow:
         handle_answer(sim, server, packet)
         return
     server.came += 1
@@ -56,20 +44,20 @@ def take_packet(sim: Sim, program: Application, packet: int, server: Service = B
         take_thread(sim, domains(sim)[server.domain], server.idle, packet)
         begin(sim, server, packet, False)
     elif server.waiting.length < server.backlog:
-        packet_list.push(sim, server.waiting, packet)
+        io.packet_list.push(sim, server.waiting, packet)
     else:
         server.refused += 1
-        drop(sim, packet, server.socket_full)
+        io.drop(sim, packet, server.socket_full)
 
 
-@service.implements(held)
-def requests_held(sim: Sim, program: Application, server: Service = BESIDE) -> int:
+@service.implements(io.held)
+def requests_held(sim: Sim, program: io.Application, server: Service = BESIDE) -> int:
     """Those in its socket and with its threads."""
     return server.waiting.length + server.active
 
 
-@service.implements(refused)
-def requests_refused(sim: Sim, program: Application) -> int:
+@service.implements(io.refused)
+def requests_refused(sim: Sim, program: io.Application) -> int:
     """Those that found no place in its socket."""
     return services(sim)[program.state_row].refused
 
@@ -83,11 +71,11 @@ def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     visit.next_plan = service.first_plan
     visit.reads_left = service.reads + int(is_chosen(sim, service.read_chance, service.read_choices))
     visit.writes_left = service.writes + int(is_chosen(sim, service.write_chance, service.write_choices))
-    packet_list.push(sim, service.in_hand, packet)
-    port = ports(sim)[packets(sim)[packet].port]
+    io.packet_list.push(sim, service.in_hand, packet)
+    port = io.ports(sim)[io.packets(sim)[packet].port]
     plain_ns = duration_ns(sim, service.demands, service.demand_ns)
     demand_ns = with_overhead_ns(sim, service.program, plain_ns, outputs_of(port)) + port.transmit_ns
-    mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
+    io.mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
     domain, process = domains(sim)[service.domain], serving_threads(sim)[packet].process
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_computed, packet, service.row)
 
@@ -95,7 +83,7 @@ def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
 @work_done
 def on_computed(sim: Sim, packet: int, argument: int) -> None:
     """The demand of a request is done."""
-    mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
+    io.mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     continue_request(sim, services(sim)[argument], packet, True)
 
 
@@ -110,7 +98,7 @@ def continue_request(sim: Sim, service: Service, packet: int, is_running: bool) 
         return
     demand_ns = making_ns(sim, service, visit)
     if demand_ns > 0:
-        mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
+        io.mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
         domain, process = domains(sim)[service.domain], serving_threads(sim)[packet].process
         continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_calls_made, packet, service.row)
     else:
@@ -133,16 +121,16 @@ def must_wait_for_disk(sim: Sim, service: Service, visit: Visit, packet: int) ->
 
 
 @service.implements(transfer_done)
-def end_transfer(sim: Sim, program: Application, tag: int) -> None:
+def end_transfer(sim: Sim, program: io.Application, tag: int) -> None:
     """Continue the request for which the disk has worked."""
-    mark(sim, tag, PROGRAM_WAITED, 0, sim.now_ns, 0)
+    io.mark(sim, tag, PROGRAM_WAITED, 0, sim.now_ns, 0)
     continue_request(sim, services(sim)[program.state_row], tag, False)
 
 
 @work_done
 def on_calls_made(sim: Sim, visit_row: int, argument: int) -> None:
     """The CPU time of making calls is done."""
-    mark(sim, visit_row, PROGRAM_DONE, 0, sim.now_ns, 0)
+    io.mark(sim, visit_row, PROGRAM_DONE, 0, sim.now_ns, 0)
     send_planned(sim, services(sim)[argument], visits(sim)[visit_row])
 
 
@@ -190,9 +178,9 @@ def on_timeout(sim: Sim, call: Call, argument: int) -> None:
 
 def handle_answer(sim: Sim, service: Service, packet: int) -> None:
     """Continue the request for which another service was asked, if it waits for no other answer."""
-    call = calls(sim)[packets(sim)[packet].stream]
-    message, route = packets(sim)[packet].message, packets(sim)[packet].entity
-    packets.free(sim, packet)
+    call = calls(sim)[io.packets(sim)[packet].stream]
+    message, route = io.packets(sim)[packet].message, io.packets(sim)[packet].entity
+    io.packets.free(sim, packet)
     if not call.is_open or call.uses != abs(message):
         return
     note_answer(sim, call, route)
@@ -205,7 +193,7 @@ def handle_answer(sim: Sim, service: Service, packet: int) -> None:
     call_list.remove(sim, visit.asked, call.row)
     close_call(sim, call)
     if visit.asked.length == 0:
-        mark(sim, parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
+        io.mark(sim, parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
         continue_request(sim, service, parent, False)
 
 
@@ -214,19 +202,19 @@ def fail_request(sim: Sim, service: Service, call: Call) -> None:
     if sim.now_ns >= service.warmup_ns:
         plans(sim)[call.plan].failed += 1
     visits(sim)[call.parent].has_failed = True
-    mark(sim, call.parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
+    io.mark(sim, call.parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
     finish(sim, service, call.parent, False)
 
 
 def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     """Send the answer, or sleep until there is room."""
-    packet_list.remove(sim, service.in_hand, packet)
+    io.packet_list.remove(sim, service.in_hand, packet)
     visit = visits(sim)[packet]
     # Before the answer leaves: what comes for its calls later finds nobody who waits.
     close_all(sim, visit)
     count_request(sim, service, visit)
-    mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
-    answer = packets(sim)[packet]
+    io.mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
+    answer = io.packets(sim)[packet]
     answer.size_bytes = service.answer_size_bytes
     if visit.has_failed:
         answer.message = -answer.message
@@ -256,7 +244,7 @@ def count_request(sim: Sim, service: Service, visit: Visit) -> None:
 def take_next(sim: Sim, service: Service, process: int, is_running: bool) -> None:
     """Let a thread that has sent its answer take the next request, or sleep."""
     service.answered += 1
-    packet = packet_list.pop(sim, service.waiting)
+    packet = io.packet_list.pop(sim, service.waiting)
     if packet == 0:
         service.active -= 1
         release_thread(sim, service.idle, process)
@@ -265,27 +253,27 @@ def take_next(sim: Sim, service: Service, process: int, is_running: bool) -> Non
         begin(sim, service, packet, is_running)
 
 
-@service.implements(go_on)
-def send_again(sim: Sim, program: Application, packet: int, server: Service = BESIDE) -> None:
+@service.implements(io.go_on)
+def send_again(sim: Sim, program: io.Application, packet: int, server: Service = BESIDE) -> None:
     """Send what there was no room for: a call, or the answer of a thread that slept and is resumed."""
     # Read before it is sent: then it belongs to its path.
-    is_call = packets(sim)[packet].flow == server.flow
+    is_call = io.packets(sim)[packet].flow == server.flow
     process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet) and not is_call:
         server.blocked -= 1
         take_next(sim, server, process, False)
 
 
-@service.implements(lose_state)
-def lose_memory(sim: Sim, program: Application, server: Service = BESIDE) -> None:
+@service.implements(io.lose_state)
+def lose_memory(sim: Sim, program: io.Application, server: Service = BESIDE) -> None:
     """Lose all requests, what the cache had, and who was silent; CPU work is gone, and the disk works for nobody."""
     server.lost += server.waiting.length + server.active
     drop_all(sim, server.waiting, server.lost_in_boot)
     release_threads(sim, server.idle, server.in_hand)
     while server.in_hand.length > 0:
-        packet = packet_list.pop(sim, server.in_hand)
+        packet = io.packet_list.pop(sim, server.in_hand)
         close_all(sim, visits(sim)[packet])
-        drop(sim, packet, server.lost_in_boot)
+        io.drop(sim, packet, server.lost_in_boot)
     server.blocked = 0
     server.active = 0
     if server.disk != 0:

@@ -29,22 +29,12 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event, timer
+from vftsim.kernel import BESIDE, Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event, timer
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.processes import add_process
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import (
-    Application,
-    application,
-    drop,
-    flows,
-    go_on,
-    lose_state,
-    packets,
-    ports,
-    receive,
-)
+from vftsim.platform.io import packet as io
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
 from vftsim.workloads.common import (
@@ -58,7 +48,7 @@ from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext
 from vftsim.workloads.web import records as http
 from vftsim.workloads.windows import LARGEST_WINDOW_BYTES
 
-prefork_web_server = application.kind("prefork_web_server")
+prefork_web_server = io.application.kind("prefork_web_server")
 
 PIECE_SEGMENTS = 65_536 // http.MSS
 PIECE_BYTES = PIECE_SEGMENTS * http.MSS
@@ -119,30 +109,30 @@ web_processes = Table("web_processes", WebProcess, 1 << 18, "lower max_clients")
 process_list = Chain(web_processes, "link")
 
 
-@prefork_web_server.implements(receive)
-def take_packet(sim: Sim, program: Application, packet: int) -> None:
+@prefork_web_server.implements(io.receive)
+def take_packet(sim: Sim, program: io.Application, packet: int) -> None:
     """Act on a packet in the kernel, and free it."""
     if http.is_stale(sim, packet):
-        packets.free(sim, packet)
+        io.packets.free(sim, packet)
         return
     server = prefork_servers(sim)[program.state_row]
-    connection = http.http_connections(sim)[packets(sim)[packet].stream]
+    connection = http.http_connections(sim)[io.packets(sim)[packet].stream]
     if connection.state != http.UNKNOWN and connection.boot != server.boots:
         connection.state = http.UNKNOWN
-    message = packets(sim)[packet].message
+    message = io.packets(sim)[packet].message
     if is_refused(server, connection, message % http.KINDS):
-        drop(sim, packet, server.accept_full)
+        io.drop(sim, packet, server.accept_full)
         return
     if message % http.KINDS == http.SYN:
         take_syn(sim, server, connection)
     elif message % http.KINDS == http.REQUEST:
         take_request(sim, server, connection, http.segments_of(message))
-    elif packets(sim)[packet].acked_bytes > 0:
-        segments = http.segments_in(packets(sim)[packet].acked_bytes)
+    elif io.packets(sim)[packet].acked_bytes > 0:
+        segments = http.segments_in(io.packets(sim)[packet].acked_bytes)
         take_acknowledgement(sim, server, connection, http.segments_of(message) + segments)
     elif message % http.KINDS == http.FIN:
         connection.client_left = True
-    packets.free(sim, packet)
+    io.packets.free(sim, packet)
 
 
 def is_refused(server: PreforkServer, connection: http.HttpConnection, kind: int) -> bool:
@@ -179,7 +169,7 @@ def take_request(sim: Sim, server: PreforkServer, connection: http.HttpConnectio
 
 def begin_window(sim: Sim, connection: http.HttpConnection, received: int) -> None:
     """Let the reply go on behind what its client has, with the first window."""
-    first_bytes = ports(sim)[flows(sim)[connection.flow].port].first_window_bytes
+    first_bytes = io.ports(sim)[io.flows(sim)[connection.flow].port].first_window_bytes
     connection.sent = received
     connection.acked = received
     connection.window = http.segments_in(first_bytes)
@@ -222,7 +212,7 @@ def new_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, 
         return new_reply(sim, connection, http.LAST_PIECE, first, size_bytes - server.short_bytes)
     packet = new_reply(sim, connection, http.PIECE, first, size_bytes)
     if connection.window > 0:
-        packets(sim)[packet].left_bytes = server.segments - connection.sent
+        io.packets(sim)[packet].left_bytes = server.segments - connection.sent
     return packet
 
 
@@ -233,7 +223,7 @@ def send_bare(sim: Sim, connection: http.HttpConnection, kind: int) -> None:
 
 def new_reply(sim: Sim, connection: http.HttpConnection, kind: int, segment: int, size_bytes: int) -> int:
     """Make a packet to a connection's client."""
-    port = flows(sim)[connection.flow].port
+    port = io.flows(sim)[connection.flow].port
     return http.new_http_packet(sim, connection.flow, port, connection, kind, segment, size_bytes)
 
 
@@ -267,9 +257,8 @@ def swap_in_ns(sim: Sim, server: PreforkServer) -> int:
 
 
 @event
-def on_swapped_in(sim: Sim, connection: http.HttpConnection) -> None:
+def on_swapped_in(sim: Sim, connection: http.HttpConnection, server: PreforkServer = BESIDE) -> None:
     """A process has its pages, unless the machine was booted meanwhile."""
-    server = prefork_servers(sim)[connection.server]
     if connection.state == http.IN_WORK and connection.boot == server.boots:
         compute(sim, server, connection.row, False)
 
@@ -288,8 +277,8 @@ def submit_piece(sim: Sim, server: PreforkServer, row: int, is_running: bool, de
 
 
 def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
-    port = flows(sim)[http.http_connections(sim)[row].flow].port
-    return with_overhead_ns(sim, server.program, server.piece_ns, 1) + ports(sim)[port].transmit_ns
+    port = io.flows(sim)[http.http_connections(sim)[row].flow].port
+    return with_overhead_ns(sim, server.program, server.piece_ns, 1) + io.ports(sim)[port].transmit_ns
 
 
 @work_done
@@ -323,13 +312,12 @@ def finish(sim: Sim, server: PreforkServer, connection: http.HttpConnection, is_
     assign_processes(sim, server, is_running)
 
 
-@prefork_web_server.implements(go_on)
-def resume_sending(sim: Sim, program: Application, packet: int) -> None:
+@prefork_web_server.implements(io.go_on)
+def resume_sending(sim: Sim, program: io.Application, packet: int, server: PreforkServer = BESIDE) -> None:
     """Send a packet that had no room, and resume the process that slept with it."""
-    server = prefork_servers(sim)[program.state_row]
-    connection = http.http_connections(sim)[packets(sim)[packet].stream]
+    connection = http.http_connections(sim)[io.packets(sim)[packet].stream]
     # Read before it is sent: then it belongs to its path.
-    kind = packets(sim)[packet].message % http.KINDS
+    kind = io.packets(sim)[packet].message % http.KINDS
     is_piece = (kind == http.PIECE or kind == http.LAST_PIECE) and not http.is_stale(sim, packet)
     if send_or_wait(sim, packet) and is_piece and send_open(sim, server, connection) and connection.is_blocked:
         connection.is_blocked = False
@@ -352,10 +340,9 @@ def on_maintenance(sim: Sim, server: PreforkServer) -> None:
         server.spawn = 1
 
 
-@prefork_web_server.implements(lose_state)
-def lose_memory(sim: Sim, program: Application) -> None:
+@prefork_web_server.implements(io.lose_state)
+def lose_memory(sim: Sim, program: io.Application, server: PreforkServer = BESIDE) -> None:
     """Start anew: no connection is known, the first processes are there."""
-    server = prefork_servers(sim)[program.state_row]
     while server.accept.length > 0:
         forget(sim, http.http_connections(sim)[http.connection_list.pop(sim, server.accept)])
     while server.in_work.length > 0:
@@ -390,7 +377,7 @@ def plan_maintenance(sim: Sim, server: PreforkServer, wait_ns: int) -> None:
 
 
 @entry
-def start_web_server(sim: Sim, server: PreforkServer, _: int) -> None:
+def start_web_server(sim: Sim, server: PreforkServer) -> None:
     """Start a server that was added."""
     for number in range(server.max_clients):
         process_list.push(sim, server.idle, server.first_process + number)
