@@ -212,6 +212,7 @@ class Callback(Part):
 
     def __init__(self, function: Callable[..., Any], suffix: str) -> None:
         self.slot = function if isinstance(function, Slot) else None
+        # Not yet there where it is decorated: its name is going to be the callback's.
         is_part_too = vars(sys.modules[function.__module__]).get(function.__name__) is function
         super().__init__(function.function if isinstance(function, Slot) else function)
         self.name += f"__{suffix}" if is_part_too else ""

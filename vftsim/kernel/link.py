@@ -431,18 +431,20 @@ class _Rewriter(ast.NodeVisitor):
         if word not in WALKS or not isinstance(node.target, ast.Name) or node.orelse:
             self._refuse(node, f"rows are walked by {', '.join(WALKS)}, one at a time and without else")
         self._resolved(call.func)
-        sim, *arguments = call.args
-        tables: dict[str, Table[Any]] = {"table": owner} if isinstance(owner, Table) else {}
-        link = ""
+        arguments, chain, names = list(call.args), None, {"x": node.target.id}
         if word != "table.span":
-            chain = owner if isinstance(owner, Chain) else self._resolved(arguments.pop(0))
+            chain = owner if isinstance(owner, Chain) else self._resolved(arguments.pop(1))
             if not isinstance(chain, Chain) or continues(node.body):
                 self._refuse(node, "a list is walked by its chain, without continue")
-            tables["links"], link = chain.table, chain.link
-        names = {key: self._ask(_Linker.table, table) for key, table in tables.items()}
-        names |= dict(zip(WALK_ARGUMENTS, (ast.unparse(self.visit(each)) for each in (sim, *arguments)), strict=False))
-        text = WALKS[word].format(x=node.target.id, link=link, **names)
-        return written(text, self.statements(node.body), node)
+        names |= self._names_of_walk(owner, chain)
+        names |= {name: ast.unparse(self.visit(each)) for name, each in zip(WALK_ARGUMENTS, arguments, strict=False)}
+        return written(WALKS[word].format(**names), self.statements(node.body), node)
+
+    def _names_of_walk(self, owner: Chain[Any] | Table[Any], chain: Chain[Any] | None) -> dict[str, str]:
+        names = {"table": self._ask(_Linker.table, owner)} if isinstance(owner, Table) else {}
+        if chain is not None:
+            names |= {"links": self._ask(_Linker.table, chain.table), "link": chain.link}
+        return names
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         call, target = node.value, node.targets[0]
