@@ -74,6 +74,7 @@ PARTS = {
     "workloads/sip/retransmission.py": "sip/test_retransmission.py",
     "workloads/tcp/connection.py": "workloads/test_tcp_rules.py",
     "workloads/voice_quality.py": "workloads/test_voice_quality.py",
+    "workloads/windows.py": "workloads/test_tcp_windows.py",
     "workloads/ramp.py": "sip/test_ramp_end.py",
     "workloads/ims_bench/verdict.py": "sip/test_verdict_counts.py sip/test_ramp_end.py",
     "workloads/ims_bench/subscribers.py": "sip/test_subscribers.py",

@@ -119,6 +119,13 @@ def test_a_long_reply_of_a_web_server_takes_six_rounds(engine: str):
     assert seen.lifetime.min == pytest.approx(first_ns + 5 * (2 * ROUTE_NS + frame_ns) + 32 * frame_ns, abs=4 * US)
 
 
+def test_a_window_that_is_not_used_does_not_grow():
+    """Two pieces of 45 segments, 1 s apart: 10, 20, then 15 of 40, which stays; so the second piece is 40 and 5."""
+    program = {"kind": "prefork_web_server", "script": "2 s", "output_share": "100 %", "reply_size": 90 * 1448}
+    seen, _, _ = played(program, {"kind": "httperf", "connections": 1, "rate": "1 /s"})
+    assert seen.transfer_ms * MS == pytest.approx(S + 2 * ROUTE_NS - 4 * FRAME * 8, abs=1)
+
+
 def test_replies_beyond_the_line_wait_in_their_connections():
     """200 of 10 MB at 20 a second are 1.7 times a gigabit: all come, as fast as the line carries them."""
     program = {"kind": "prefork_web_server", "script": "1 ms", "reply_size": "10 MB"}
