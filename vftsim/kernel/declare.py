@@ -224,7 +224,7 @@ class Action(Callback):
     def __init__(
         self, function: Callable[..., Any], family: Family, kept: tuple[Table[Any], str] | None = None
     ) -> None:
-        super().__init__(function, family.name)
+        super().__init__(function, family.name if kept is None else kept[1].replace(".", "_"))
         self.family = family
         self.kept = kept
         self.arguments = family.arguments

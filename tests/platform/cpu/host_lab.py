@@ -32,7 +32,7 @@ KINDS = {"job": JOB, "background": BACKGROUND, "interrupt": INTERRUPT}
 
 @entry
 def reschedule(sim: Sim, pcpu: int) -> None:
-    host.reschedule(sim, hosts(sim)[pcpus(sim)[pcpu].host], pcpus(sim)[pcpu])
+    host.reschedule(sim, pcpus(sim)[pcpu])
 
 
 @entry

@@ -81,7 +81,7 @@ def serve_requests(sim: Sim, host: Host, queue: PcpuQueue = BESIDE) -> None:
         # The last takes the place of the one served: the next is looked for by its number, not by its place.
         queue.queued -= 1
         queue.rows[lowest] = queue.rows[queue.queued]
-        reschedule(sim, host, pcpus(sim)[row])
+        reschedule(sim, pcpus(sim)[row])
         lowest = 0
         for other in range(1, queue.queued):
             if queue.rows[other] < queue.rows[lowest]:
@@ -99,7 +99,7 @@ def sync_running(sim: Sim, host: Host) -> None:
             sync(sim, vcpus(sim)[running])
 
 
-def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
+def reschedule(sim: Sim, pcpu: Pcpu, host: Host = BESIDE) -> None:
     """Charge what runs on ``pcpu``, which stays runnable, and fill the pCPU."""
     # The request is served first: what the scheduler requests of this pCPU while it chooses is another one.
     pcpu.choice = 0
@@ -254,16 +254,9 @@ def interrupt(sim: Sim, vcpu: Vcpu, pcpu: Pcpu = BESIDE) -> None:
     run_next(sim, hosts(sim)[vcpu.host], pcpu, vcpu)
 
 
-@timer(pcpus, "slice_end")
-def on_slice_end(sim: Sim, pcpu: Pcpu) -> None:
-    """The slice of what runs on the pCPU is over."""
-    reschedule(sim, hosts(sim)[pcpu.host], pcpu)
-
-
-@timer(pcpus, "choice")
-def on_choice(sim: Sim, pcpu: Pcpu) -> None:
-    """The pCPU was asked to choose, and no slice has ended there at this instant, by which it has chosen already."""
-    reschedule(sim, hosts(sim)[pcpu.host], pcpu)
+on_slice_end = timer(pcpus, "slice_end")(reschedule)
+on_choice = timer(pcpus, "choice")(reschedule)
+"""The pCPU was asked to choose, and no slice has ended there at this instant, by which it has chosen already."""
 
 
 @timer(pcpus, "completion")
