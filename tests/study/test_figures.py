@@ -10,7 +10,7 @@ import vftsim
 from tests.study.grids import kept, make_grid, run_sweep
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Note, Table, shown
+from vftsim.report.blocks import Answer, Chart, Note, Table, shown
 from vftsim.report.terminal import as_text
 from vftsim.spec import shipped_dir
 from vftsim.stats import Estimate
@@ -347,3 +347,18 @@ def test_disks_have_figures_by_the_laws_of_queues(tmp_path):
     assert database.queue == pytest.approx(database.iops * database.response_time / 1e3, rel=0.01)
     assert 1.0 < database.response_time < 0.25 * 1.0 + 0.75 * 14.0, "little waiting at 30 %"
     assert "domains.db.disks.data\n  busy, %" in as_text(run_study(model, 2, Execution(1, 1)).blocks(), 100)
+
+
+@pytest.mark.parametrize(("other", "scale"), [("2 ms", "linear"), ("200 ms", "log")])
+def test_delays_that_lie_far_apart_are_told_apart_in_their_chart(tmp_path, other, scale):
+    """Voice of 0.1 ms, pages of 10 and jobs of 4,000 were three lines on one edge."""
+    path = tmp_path / "two.yaml"
+    program = (
+        "{vcpus: 1, interfaces: {eth0: {path: {kind: moderated}}}, applications: {p: {kind: service, demand: %s}}}"
+    )
+    hosts = "hosts: {host: {pcpus: 2}}\ndomains:\n"
+    domains = "".join(f"  {name}: {program % demand}\n" for name, demand in (("a", "1 ms"), ("b", other)))
+    load = "".join(f"  of_{name}: {{kind: open_requests, to: {name}, rate: 4 /s, gap_cv: 0}}\n" for name in "ab")
+    path.write_text(f"{hosts}{domains}workloads:\n{load}measure: {{duration: 10 s}}\n")
+    charts = {chart.title: chart for chart in vftsim.run(path, 1).blocks() if isinstance(chart, Chart)}
+    assert charts["Delays longer than this"].x_scale == scale

@@ -137,7 +137,8 @@ def _side_by_side(summary: Summary) -> list[Chart]:
 def _distributions(records: Sequence[tuple[int, RunRecord]]) -> list[Chart]:
     """Return how many of the delays that lead in a run without phases are longer than a time, all replications in one.
 
-    A line is straight where the tail is exponential, and ends where few delays tell.
+    A line is straight where the tail is exponential, and ends where few delays tell.  Where some end far beyond others
+    they are told apart by ratios instead.
     """
     if any(phase.name for phase in records[0][1].phases):
         return []
@@ -154,7 +155,11 @@ def _distributions(records: Sequence[tuple[int, RunRecord]]) -> list[Chart]:
         told = [percent for percent in percents if delays.samples_beyond(percent) >= _FEWEST_BEYOND]
         points = [Point(delays.percentile(percent) / 1e6, 100.0 - percent) for percent in told]
         series.append(Series(name, points, "curve"))
-    return [Chart("Delays longer than this", "delay (ms)", "share (%)", series, scale="log")] if series else []
+    places = [[point.x for point in each.points] for each in series if each.points]
+    ends, least = sorted(map(max, places)), min(map(min, places), default=0.0)
+    x_scale: Literal["linear", "log"] = "log" if least > 0.0 and ends[-1] > _WIDE * ends[0] else "linear"
+    chart = Chart("Delays longer than this", "delay (ms)", "share (%)", series, scale="log", x_scale=x_scale)
+    return [chart] if series else []
 
 
 def _over_time(number: int, record: RunRecord) -> list[Chart]:
