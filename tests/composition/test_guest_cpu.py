@@ -113,6 +113,26 @@ def test_periodic_loads_do_not_keep_step(is_observed: bool, periods_ms: tuple[in
     assert mean_ns < 5e6 * 0.4 / (2 * 0.6)
 
 
+def test_users_of_one_program_do_not_keep_step():
+    """Four of 20 ms and a pause of 80, with a CPU each: all at once they have all pCPUs for a fifth of the time.
+
+    A request of 1 ms at such a time waits for 10 ms on average, 2 of all; of users at any time all four are busy for
+    0.2 to the fourth of it, and it waits for 0.02 ms.
+    """
+    users = {"kind": "batch", "processes": 4, "demand": "20 ms", "think": "80 ms"}
+    server = {"interfaces": interface("moderated"), "applications": {"asked": {"kind": "service", "demand": "1 ms"}}}
+    data = {
+        "hosts": {"host": {"pcpus": 4, "scheduler": {"kind": "round_robin"}}},
+        "networks": {"lan": {"latency": "10 us"}},
+        "domains": {"users": {"vcpus": 4, "applications": {"users": users}}, "server": server},
+        "workloads": {"load": {"kind": "open_requests", "to": "server", "rate": "50 /s"}},
+        "measure": {"warm_up": "1 s", "duration": "20 s"},
+    }
+    record = run_model(checked(data), 1, 0, "compiled")
+    assert record.pcpus()["users"] == pytest.approx(0.8, rel=0.02)
+    assert record.whole.outcomes["workloads.load"].latency.mean < 1.2e6
+
+
 def test_loads_that_are_computed_begin_when_those_that_are_simulated_do():
     """Two of 3 of 7 ms, each on a pCPU of its own: the accounts at an instant within a period are the same."""
     load = {"kind": "periodic_load", "busy": "3 ms", "period": "7 ms"}

@@ -9,8 +9,8 @@ input of the guest: a mechanism that records inputs takes note of it, of a read 
 booted again begins all transactions anew.
 
 Programs whose times do not vary do not keep step: the first begins after a pause, each other one at a random instant of
-it, or of a wait for the disk.  Processes of one program begin together, as those of ``make -j`` do: their CPU lets them
-go one behind the other, and with a CPU for each they are in nobody's way.
+it, or of a wait for the disk.  So do processes of one program that pause, as users do: with a CPU for each they would
+all be in other guests' way at once.  Those that do not pause begin together, as those of ``make -j`` do.
 
 Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
@@ -40,8 +40,7 @@ batch = application.kind("batch")
 class Batch(ProgramRow):
     """The processes of one program; they stand in consecutive rows.
 
-    ``share_ns`` of CPU time lie between two disk operations; ``transactions`` ended after the warm-up.  Its
-    processes begin after ``phase_ns``, or, if that is 0, after a pause.
+    ``share_ns`` of CPU time lie between two disk operations; ``transactions`` ended after the warm-up.
     """
 
     first_process: int
@@ -52,7 +51,6 @@ class Batch(ProgramRow):
     disk_size_bytes: int
     read_share: float
     think_ns: int
-    phase_ns: int
     pages: int
     warmup_ns: int
     begun: int
@@ -67,11 +65,13 @@ class Batch(ProgramRow):
 class BatchProcess(Row):
     """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for.
 
+    It begins after ``phase_ns``, or, if that is 0, after a pause.
     ``guest_process`` is its row among the processes of the guest.
     """
 
     guest_process: int
     batch: int
+    phase_ns: int
     begin_ns: int
     left: int
     planned: int
@@ -210,7 +210,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
 def begin_all(sim: Sim, batch: Batch) -> None:
     """Let every process begin with a pause."""
     for process in batch_processes.span(sim, batch.first_process, batch.processes):
-        pause_ns = batch.phase_ns if batch.phase_ns > 0 else duration_ns(sim, process.thinks, batch.think_ns)
+        pause_ns = process.phase_ns if process.phase_ns > 0 else duration_ns(sim, process.thinks, batch.think_ns)
         pause(sim, process, pause_ns)
 
 
@@ -305,11 +305,10 @@ class BatchSpec(ApplicationSpec):
             self,
             share_ns=share_ns,
             read_share=self.disk_reads / 100.0,
-            phase_ns=context.phase_ns(self.kind, context.serial(self), self._wait_ns, self._cv),
             durations=context.add_delays(),
         )
         for n in range(self.processes):
-            process = self._add_process(context, batch, (context.serial(self) << 20) + n)
+            process = self._add_process(context, batch, n)
             batch.first_process = batch.first_process or process.row
 
         def measured() -> BatchWork:
@@ -322,11 +321,15 @@ class BatchSpec(ApplicationSpec):
 
         return Program(context, batch, start_batch, measured)
 
-    def _add_process(self, context: InstallContext, batch: Batch, entity: int) -> BatchProcess:
+    def _add_process(self, context: InstallContext, batch: Batch, number: int) -> BatchProcess:
+        serial = context.serial(self)
+        entity = (serial << 20) + number
+        starter = serial + (number << 20) if self.think else serial
         return add_row(
             context.engine,
             batch_processes,
             batch=batch.row,
+            phase_ns=context.phase_ns(self.kind, starter, self._wait_ns, self._cv),
             demands=context.gamma_feed("batch.demand", entity, batch.share_ns, self.demand_cv),
             waits=context.gamma_feed("batch.disk", entity, self.disk_wait, self.disk_cv),
             thinks=context.gamma_feed("batch.think", entity, self.think, self.think_cv),
