@@ -40,7 +40,7 @@ from vftsim.workloads.service.records import services
 from vftsim.workloads.service.server import on_computed as on_service_computed
 from vftsim.workloads.tcp.connection import bulks, connections
 from vftsim.workloads.udp_sink import on_read, udp_flows, udp_sinks
-from vftsim.workloads.web.prefork import prefork_servers
+from vftsim.workloads.web.prefork import PIECE_SEGMENTS, prefork_servers
 
 UNPRICED = math.inf
 
@@ -285,10 +285,12 @@ class Oracle:
         record = self._own(prefork_servers, name)
         script_ns = round(program.script * spec.cpu_inflation)
         output_ns = round(script_ns * program.output_share / 100.0)
-        pieces = int(record.pieces)
-        price_ns = script_ns - output_ns + pieces * (output_ns // pieces + self._transmit_ns(spec))
+        pieces, segments = -(-int(record.segments) // PIECE_SEGMENTS), int(record.segments)
+        price_ns = script_ns - output_ns + pieces * (output_ns // pieces)
         done = int(record.scripts - record.busy - record.aborted) if record.boots == 1 else 0
         domain_bounds.add(max(done, 0), int(record.scripts), price_ns)
+        # A piece leaves in packets of as many segments as the window has room for, again if a client asks again.
+        domain_bounds.add(max(done, 0) * pieces, 2 * int(record.scripts) * segments, self._transmit_ns(spec))
         domain_bounds.bring(2 * max(done, 0), UNPRICED if self._drivers(name) else 0)
 
     def _batch(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
