@@ -47,8 +47,9 @@ recoveries = Table("recoveries", Recovery, beside=guards)
 
 @FAULTS.register
 class NicLoss(LastingFault):
-    """The host's network card no longer carries the domain's packets, in or out; after a failover another host's does.
+    """The host's network cards no longer carry the domain's packets, in or out; after a failover another host's do.
 
+    All cards that it uses: a domain on several networks is cut off from each.
     No mechanism watches it: heartbeats and channel use cards of their own.  A channel that shares the card is lost too.
     """
 
