@@ -58,7 +58,8 @@ def test_a_figure_without_any_recovery(inside, tiny_path, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("mtbf_h", [8760, 100_000])
-def test_availability_as_csv(mtbf_h, tiny_path, capsys):
+def test_availability_as_csv(mtbf_h, tiny_path, tmp_path, capsys):
+    """And kept: what must be known of its mechanisms met what its directory says, in a traceback."""
     shown = run_main(
         capsys,
         "availability",
@@ -71,6 +72,8 @@ def test_availability_as_csv(mtbf_h, tiny_path, capsys):
         "--restart",
         "1 h",
         "--csv",
+        "-o",
+        str(tmp_path / f"kept-{mtbf_h}"),
     )
     (row,) = csv.DictReader(io.StringIO(shown))
     assert float(row["unavailability"]) == pytest.approx(1 / (mtbf_h + 1))

@@ -89,7 +89,7 @@ class AvailabilityStudy(Printed):
     refused: dict[str, str]
     """Mechanisms that do not fit, with the reason."""
     manifest: dict[str, Any]
-    remarks: dict[str, list[str]] = field(default_factory=dict)
+    remarks_of: dict[str, list[str]] = field(default_factory=dict)
     """By mechanism, what must be known of its failovers."""
 
     def to_pandas(self) -> DataFrame:
@@ -152,7 +152,7 @@ class AvailabilityStudy(Printed):
             if row["not_asked_again"]
         ]
         blocks += [Note(text, warns=True) for text in failover.lost_in_its_crash(self.model)]
-        blocks += [Note(f"{kind}: {text}", warns=True) for kind, texts in self.remarks.items() for text in texts]
+        blocks += [Note(f"{kind}: {text}", warns=True) for kind, texts in self.remarks_of.items() for text in texts]
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
             blocks.append(Note(failover.FEWER_FAILED))
         if self.outside:
@@ -166,7 +166,7 @@ class AvailabilityStudy(Printed):
             **asdict(self.failures),
             "availability": rows(self.to_pandas()),
             "refused": self.refused,
-            "remarks": self.remarks,
+            "remarks": self.remarks_of,
             "outside_calibration": self.outside,
         }
 
