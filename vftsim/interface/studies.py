@@ -48,7 +48,7 @@ def run(
     precision_percent : --precision PERCENT
         Run until each --figure is known this well (95 % interval); --replications is then the most (default 200).
     figures : --figure NAME
-        A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads). With
+        A figure to show, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads). With
         --precision those that are to be known so well (default: one of the first workload's, of its first step).
     resume : --resume
         Go on with an interrupted result, or add replications to one.
@@ -310,7 +310,7 @@ def sweep(
         Axis: weight, cap, streams, calls, a parameter of protection (checkpoint_interval, dirty_rate, bandwidth,
         round_trip, lag_limit) or a key of the model; repeatable. Replaces the default grid.
     figures : --figure NAME
-        A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
+        A figure to show, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
     """
     from vftsim.study.designs.study import run_experiment
     from vftsim.study.designs.sweep import plan_sweep
