@@ -146,16 +146,14 @@ class BuiltModel:
 
     def _add_loss(self, link: int, name: str, wire: NetworkSpec) -> None:
         """Let a share of what a link carries be lost, drawn by network, direction and the number of the host."""
-        share, number = wire.loss / 100.0, len(self.hosts)
+        share, draws = wire.loss / 100.0, partial(Draws, self.streams, entity=len(self.hosts))
         if not wire.loss_burst:
             law = partial(frames_to_loss, share=share)
-            set_loss(self.engine, self.feeder, link, Draws(self.streams, f"{name}.loss", number, law))
+            set_loss(self.engine, self.feeder, link, draws(name=f"{name}.loss", transform=law))
             return
-        means_ns = {"gap": wire.loss_burst * (1.0 - share) / share, "burst": float(wire.loss_burst)}
-        gaps_ns, lengths_ns = (
-            Draws(self.streams, f"{name}.loss.{what}", number, partial(exponential_ns, mean_ns=mean_ns))
-            for what, mean_ns in means_ns.items()
-        )
+        gap_ns = wire.loss_burst * (1.0 - share) / share
+        gaps_ns = draws(name=f"{name}.loss.gap", transform=partial(exponential_ns, mean_ns=gap_ns))
+        lengths_ns = draws(name=f"{name}.loss.burst", transform=partial(exponential_ns, mean_ns=wire.loss_burst))
         set_loss_bursts(self.engine, self.feeder, link, gaps_ns, lengths_ns)
 
     def _add_domain(self, host: BuiltHost, name: str, spec: DomainSpec, number: int) -> None:

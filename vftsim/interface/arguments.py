@@ -33,12 +33,16 @@ def as_model(
     return loaded.quick(least_ns) if quick else loaded
 
 
-def as_variant(model: Model | str | Path) -> Model:
-    """Return a model; of a text ``MODEL+KEY=VALUE`` the one with these changes, called by them."""
+def as_variant(model: Model | str | Path, load: Callable[..., Model] | None = None) -> Model:
+    """Return a model; of a text ``MODEL+KEY=VALUE`` the one with these changes, called by them.
+
+    ``load`` makes it of a name and changes, in place of :func:`as_model`.
+    """
     from vftsim.study.runs.model import variant_of
 
     name, changes = variant_of(model) if isinstance(model, str) else (model, [])
-    return dataclasses.replace(as_model(name, changes), label=str(model)) if changes else as_model(name)
+    loaded = as_model(name, changes) if load is None else load(name, *changes)
+    return dataclasses.replace(loaded, label=str(model)) if changes else loaded
 
 
 def to_ns(time_s: float, option: str = "a time") -> int:

@@ -1,27 +1,14 @@
 """``vftsim compare``: several systems side by side under the same traffic."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Any
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from vftsim.cli.common import ScaledStudy
+from vftsim.cli.common import ScaledStudy, entries_of
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
-
-if TYPE_CHECKING:
-    from vftsim.study.runs.model import Model
-
-_OF_MECHANISMS = {
-    "domain": "--domain",
-    "objectives": "--objective",
-    "mtbf_s": "--mtbf",
-    "restart_s": "--restart",
-    "common_cause": "--common-cause",
-    "crossovers": "--crossovers",
-}
+from vftsim.interface.arguments import as_variant
 
 
 @made_from(studies.compare, ScaledStudy, beside=[studies.decide], before={"figures": "replications"}, prices=True)
@@ -35,7 +22,7 @@ def compare(call: StudyCall, *, common: ScaledStudy) -> None:
     --set applies to every model.
     """
     given = call.arguments
-    models = [_variant(name, common) for name in given["models"]]
+    models = [as_variant(name, common.loaded) for name in given["models"]]
     if "protection" in given:
         if given.get("figures"):
             raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
@@ -43,7 +30,7 @@ def compare(call: StudyCall, *, common: ScaledStudy) -> None:
             raise UsageError("--protection compares mechanisms on one model; name one")
         plan = call.plan(studies.decide, model=models[0])
     else:
-        if named := next((option for name, option in _OF_MECHANISMS.items() if given.get(name)), None):
+        if named := _of_mechanisms(given):
             raise UsageError(f"{named} is about mechanisms: name them with --protection")
         plan = call.plan(models=models)
     result = common.conduct(plan)
@@ -55,9 +42,8 @@ def compare(call: StudyCall, *, common: ScaledStudy) -> None:
         raise interrupted(f"the figures above rest on the replications that all models had finished{goes_on}")
 
 
-def _variant(named: str, common: ScaledStudy) -> Model:
-    from vftsim.study.runs.model import variant_of
-
-    name, changes = variant_of(named)
-    loaded = common.loaded(name, *changes)
-    return replace(loaded, label=named) if changes else loaded
+def _of_mechanisms(given: Mapping[str, Any]) -> str:
+    """Return the first option that was given and is about mechanisms; empty for none."""
+    asked = entries_of(studies.decide.__doc__ or "")
+    # Of prices the command line always says something.
+    return next((entry["flags"] for name, entry in asked.items() if name != "prices" and given.get(name)), "")
