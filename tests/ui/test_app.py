@@ -1,6 +1,7 @@
 """What the page answers, and what it refuses."""
 
 import html
+import json
 import random
 import shlex
 import shutil
@@ -98,6 +99,27 @@ def test_a_model_that_is_changed_is_another_study(page, idle, tmp_path):
         time.sleep(0.01)
     assert (state.word, "the model's file was changed since" in state.last_line) == ("refused", True)
     assert len(idle) == 1
+
+
+def test_words_that_somebody_wrote_into_the_store_are_not_run(opened, idle, tmp_path):
+    """A store can come from somebody else: what it says was asked must be what its address asks."""
+    first = opened()
+    first.post("/begin", ASKED)
+    first.until("running")
+    first.desk.runs.close()
+    study = first.posed()[0].study
+    asked = json.loads((study.folder / "asked.json").read_text())
+    overwritten = tmp_path / "notes.html"
+    asked["words"] += ["--report", str(overwritten)]
+    (study.folder / "asked.json").write_text(json.dumps(asked))
+    begun_before = len(idle)
+    page = opened()
+    page.until("refused")
+    assert "the store's" in page.posed()[0].state.last_line
+    assert len(idle) == begun_before
+    page.post("/begin", ASKED)
+    page.until("running")
+    assert str(overwritten) not in idle[-1]
 
 
 def test_a_model_that_is_none_any_more_and_a_store_that_is_gone_are_mistakes(page, idle, tmp_path):

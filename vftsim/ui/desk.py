@@ -50,7 +50,7 @@ class Desk:
         self._drawing = threading.Lock()  # matplotlib's settings are of the whole process
         self._documents: dict[str, tuple[Any, Document]] = {}
         self.store = store
-        self.runs = Runs(store, options, self._name_now)
+        self.runs = Runs(store, options, self._study_now)
         self.runs.start()  # it asks this object, which is whole now
 
     def read(self, pairs: Sequence[tuple[str, str]] = ()) -> Question:
@@ -110,9 +110,9 @@ class Desk:
             self._documents[path] = (_stamps(document), document)
         return document
 
-    def _name_now(self, address: str) -> str:
-        """Return the name of the folder that an address of one configuration has now."""
-        return self.posed(self.read(parse_qsl(address)))[0].study.folder.name
+    def _study_now(self, address: str) -> Study:
+        """Return the study that an address of one configuration asks now."""
+        return self.posed(self.read(parse_qsl(address)))[0].study
 
     def drawn(self, posed: Sequence[Posed], *, is_whole: bool = False) -> str:
         """Return the answers that are there beside each other, as a part of the page or as a page to send."""

@@ -31,7 +31,7 @@ _OF = re.compile(r": (\d{1,9})/(\d{1,9})\b(?:.* - (\d{1,3}) % of number)?")
 _TAIL_BYTES, _END_S, _LOOK_S = 2000, 20.0, 0.2
 _DONE, _REFUSED, _STOPPED = 0, 2, 3
 _STOPPING = "stopping: what has finished is being written"
-_CHANGED = "vftsim: the model's file was changed since; ask again"
+_CHANGED = "vftsim: the model's file was changed since, or the store's; ask again"
 Word = Literal["new", "waiting", "running", "done", "stopped", "refused"]
 
 
@@ -65,12 +65,13 @@ class Runs:
 
     The store is made if it is not there, and locked as long as this is open; one that another page uses, or that
     cannot be written, is refused.  Options are what every command line is given beside: workers, a limit of time.
-    ``name_now`` gives the name of the folder that an address has now: another one if the model's file was changed.
+    ``study_now`` gives the study that an address asks now: another one if the model's file was changed.  What a file of
+    the store says is run only if it is that one.
     """
 
-    def __init__(self, store: Path, options: Sequence[str], name_now: Callable[[str], str]) -> None:
+    def __init__(self, store: Path, options: Sequence[str], study_now: Callable[[str], Study]) -> None:
         self.store = store
-        self._options, self._name_now = tuple(options), name_now
+        self._options, self._study_now = tuple(options), study_now
         try:
             store.mkdir(parents=True, exist_ok=True)
             self._lock = DirectoryLock(store)
@@ -85,7 +86,7 @@ class Runs:
         self._worker = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
-        """Begin with what waits; ``name_now`` is asked from here on."""
+        """Begin with what waits; ``study_now`` is asked from here on."""
         self._worker.start()
 
     def command(self, study: Study) -> list[str]:
@@ -193,7 +194,7 @@ class Runs:
 
     def _is_as_asked(self, study: Study) -> bool:
         try:
-            return self._name_now(study.address) == study.folder.name
+            return self._study_now(study.address) == study
         except VftsimError:
             return False
 
