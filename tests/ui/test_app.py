@@ -16,6 +16,7 @@ from tests.ui.requests_at_random import run
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.runs.workers import Interrupted
+from vftsim.study.store.lock import LOCK, DirectoryLock
 
 VARIANT = f"{ASKED}&1.domains.sut.cpu_inflation=1.2"
 KNOB = "domains.sut.cpu_inflation"
@@ -120,6 +121,24 @@ def test_words_that_somebody_wrote_into_the_store_are_not_run(opened, idle, tmp_
     page.post("/begin", ASKED)
     page.until("running")
     assert str(overwritten) not in idle[-1]
+
+
+def test_a_process_here_with_the_number_of_one_elsewhere_is_let_live(page, idle, monkeypatch):
+    """A store on NFS: another host writes the result, and a process of this host may have its number."""
+    killed = []
+    monkeypatch.setattr("vftsim.ui.runs.os.kill", lambda *asked: killed.append(asked))
+    result = page.posed()[0].study.result
+    result.mkdir(parents=True)
+    lock = DirectoryLock(result)
+    lock.acquire()
+    holder = {"pid": 4711, "host": "elsewhere", "command": "vftsim run", "since": "now"}
+    (result / LOCK).write_text(json.dumps(holder))
+    page.post("/begin", ASKED)
+    page.until("running")
+    page.post("/stop", ASKED)
+    page.until("stopped")
+    lock.release()
+    assert (killed, len(idle)) == ([], 1)  # the command itself says who is there
 
 
 def test_a_model_that_is_none_any_more_and_a_store_that_is_gone_are_mistakes(page, idle, tmp_path):

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -204,14 +205,15 @@ class Runs:
 
 
 def _at_work(result: Path) -> Holder | None:
-    """Return the process of this host that writes a result just now."""
+    """Return the process of this host that writes a result just now; that of another one has another's number."""
     if not (result / LOCK).exists():
         return None
     lock = DirectoryLock(result)
     try:
         lock.acquire()
     except UsageError:
-        return Holder.read(result / LOCK)
+        holder = Holder.read(result / LOCK)
+        return holder if holder is not None and holder.host == socket.gethostname() else None
     lock.release()
     return None
 
