@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import zlib
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
@@ -16,14 +17,14 @@ import pytest
 from tests.study.grids import make_grid, run_study, run_sweep
 from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
-from vftsim.files import to_json, write_file
+from vftsim.files import sha256_of, to_json, write_file
 from vftsim.study.execution import Execution
 from vftsim.study.runs import versions as versions_module
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.lock import DirectoryLock, Holder
 from vftsim.study.store.opened import read_answer, stored
-from vftsim.study.store.store import Opening, Store
+from vftsim.study.store.store import Opening, Store, checksum, unpacked
 
 ONE = {"model": "a" * 64, "seed": 1, "vftsim": __version__}
 OTHER = {**ONE, "seed": 2}
@@ -279,6 +280,23 @@ def test_a_result_never_shrinks_and_says_so(tiny, tmp_path):
         "2 replications were asked for and the result held more; it never shrinks and has 3",
     ]
     assert run_study(tiny, 3, Execution(1, 1), directory=out, resume=True).remarks == []
+
+
+def test_a_replication_that_unpacks_to_more_than_any_is_damaged_and_none_is_written(tmp_path, monkeypatch):
+    """A file from somebody else may be a few kilobytes that unpack to gigabytes, with the right checksum."""
+    monkeypatch.setattr("vftsim.study.store.store.MOST_BYTES", 1000)
+    key, large = sha256_of(ONE), zlib.compress(b'"' + 10**7 * b"x" + b'"')
+    assert unpacked(key, 0, large, checksum(key, 0, large)) is None
+    cut = zlib.compress(b'{"x": 1}')[:-1]
+    assert unpacked(key, 0, cut, checksum(key, 0, cut)) is None
+    filled(tmp_path / "out", numbers=(0,))
+    with (
+        Store(tmp_path / "out", "run", Opening.CONTINUE) as store,
+        pytest.raises(StorageError, match="more than the 0 that are read again"),
+    ):
+        store.keep(ONE, 1, {"x": 2000 * "x"})
+    with Store(tmp_path / "out", "run", Opening.CONTINUE) as store:
+        assert store.known(ONE) == {0: {"x": 0}}
 
 
 def test_a_damaged_replication_is_named_and_computed_again(tmp_path):

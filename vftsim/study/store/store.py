@@ -34,6 +34,8 @@ from vftsim.study.store.lock import DirectoryLock
 
 MANIFEST = "manifest.json"
 ANSWER = "answer.json"
+MOST_BYTES = 1 << 28
+"""Of a replication, unpacked: a foreign file of some kilobytes can unpack to as many gigabytes."""
 
 
 class Opening(Enum):
@@ -50,11 +52,13 @@ def checksum(key: str, replication: int, data: bytes) -> str:
 
 
 def unpacked(key: str, replication: int, data: object, sha256: object) -> Any:
-    """Return what a stored replication holds; None if it is damaged."""
+    """Return what a stored replication holds; None if it is damaged, or larger than any that is written."""
     if not isinstance(data, bytes) or checksum(key, replication, data) != sha256:
         return None
+    unpacking = zlib.decompressobj()
     try:
-        return json.loads(zlib.decompress(data))
+        text = unpacking.decompress(data, MOST_BYTES)
+        return json.loads(text) if unpacking.eof else None
     except (zlib.error, ValueError, RecursionError):
         return None
 
@@ -176,7 +180,7 @@ class Store:
         with self._writing():
             for identity, replication, data in replications:
                 key = sha256_of(identity)
-                packed = zlib.compress(to_json(data, indent=None).encode(), 6)
+                packed = zlib.compress(self._text_of(data), 6)
                 verb = "INSERT OR REPLACE" if (key, replication) in self._damaged else "INSERT"
                 self._connection.execute(
                     "INSERT OR IGNORE INTO studies (generation, key, identity) VALUES (?, ?, ?)",
@@ -187,6 +191,15 @@ class Store:
                     (replication, packed, checksum(key, replication, packed), self._generation, key),
                 )
                 self._kept.add((key, replication))
+
+    def _text_of(self, data: Any) -> bytes:
+        text = to_json(data, indent=None).encode()
+        if len(text) > MOST_BYTES:
+            raise StorageError(
+                f"'{self.folder}': a replication of {len(text) >> 20} MiB is more than the {MOST_BYTES >> 20} that are "
+                "read again; measure less, or less long"
+            )
+        return text
 
     def finish(self, write: Callable[[Path], None]) -> None:
         """Let ``write`` make the result's other files, put them in place, and drop what they replace.
