@@ -68,7 +68,7 @@ Protection, where there is any or a fault::
     protection.log.entries, .train_entries, .unsent_bytes      of the last pair: packets, outputs; timer and disk
                                            entries; what a broken channel holds back
     protection.log.last_depart_ns, .last_arrival_ns
-    protection.replay.busy_ns              the secondaries' execution, since the start of the run
+    protection.replay.busy_ns              the secondaries' execution of the log, since the start of the run
     protection.replay.end_ns, .lag_ns      of the last pair
     protection.throttle.share, .lowest_share      in percent
     protection.commit.issued               outputs of the last pair: sequence number of the last
@@ -330,7 +330,7 @@ def _pair(engine: Engine, row: int) -> Values:
         "protection.log.unsent_bytes": int(log.unsent_bytes),
         "protection.log.last_depart_ns": int(log.last_depart_ns),
         "protection.log.last_arrival_ns": int(log.last_arrival_ns),
-        "protection.replay.busy_ns": int(lockstep.replayed_ns + replay.busy_ns),
+        "protection.replay.busy_ns": int(lockstep.replayed_ns + replay.need_ns),
         "protection.replay.end_ns": int(replay.end_ns),
         "protection.replay.lag_ns": int(replay.lag_ns),
         "protection.throttle.share": float(throttle.share).hex(),

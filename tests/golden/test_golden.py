@@ -36,7 +36,8 @@ that wakes under z/VM counts from the present of those it meets (``media-zvm``, 
 of pinned machines that meet late: one that wakes under cfs or esxi counts from those on the pCPUs that it may use
 (``media-cfs-quota-shares``, ``virtual-shared-core-cfs``, ``virtual-shared-core-esxi``).  By queues of loads that know
 nothing of each other: those whose periods divide each other do not begin together (20 with a vmkernel and a manager),
-nor does background traffic of several kinds (``shared-nic-bursts``, ``shared-nic-ramp``).
+nor does background traffic of several kinds (``shared-nic-bursts``, ``shared-nic-ramp``).  By the time that there is:
+what a secondary has not replayed when its host crashes it never does (three of a backup's crash).
 """
 
 from typing import Any

@@ -299,7 +299,7 @@ class Lab:
                 int(v)
                 for v in (log.entries, log.train_entries, log.unsent_bytes, log.last_depart_ns, log.last_arrival_ns)
             ),
-            "replay": tuple(int(v) for v in (record.replayed_ns + replay.busy_ns, replay.end_ns, replay.lag_ns)),
+            "replay": tuple(int(v) for v in (record.replayed_ns + replay.need_ns, replay.end_ns, replay.lag_ns)),
             "commit": tuple(
                 int(v)
                 for v in (

@@ -30,6 +30,9 @@ def reach(sim: Sim, a: int, b: int) -> None:
     replay.execute(sim, secondary, a, a, a, a)
     replay.execute_train(sim, secondary, a, a, a, a, a, a)
     replay.admit(sim, secondary, a, a)
+    replay.set_pace(sim, secondary, float(a), a, a)
+    replay.halt(sim, secondary)
+    replay.left_ns(sim, secondary)
 
 
 @cache
@@ -133,7 +136,7 @@ def test_replay_by_hand():
     one.call(replay.execute, secondary, 200, 250, 10, 0)
     assert (secondary.end_ns, secondary.lag_ns) == (370, 170)
     one.call(replay.execute, secondary, 1000, 1050, 10, 5)
-    assert (secondary.end_ns, secondary.lag_ns, secondary.busy_ns) == (1070, 70, 240)
+    assert (secondary.end_ns, secondary.lag_ns, secondary.need_ns) == (1070, 70, 240)
 
 
 @given(
@@ -151,7 +154,7 @@ def test_replay_of_a_train_ends_like_its_entries_one_by_one(start, first, period
     last = first + (count - 1) * period
     work = work_each * count
     train.call(replay.execute_train, train.secondary, last, first + 50, last + 50, count, count, work)
-    for field in ("end_ns", "lag_ns", "busy_ns"):
+    for field in ("end_ns", "lag_ns", "need_ns"):
         assert getattr(train.secondary, field) == getattr(one.secondary, field)
 
 
@@ -173,6 +176,46 @@ def test_full_secondary_buffer_admits_when_replay_has_made_room(entries):
         now = max(now, arrival)
     unexecuted = sum(end > now for end, _ in held)
     assert secondary.buffer.length <= unexecuted + len(entries) // 2 + 1
+
+
+GAP = st.integers(0, 400)
+
+
+@given(st.lists(st.tuples(GAP, GAP, GAP, st.sampled_from([None, 0.5, 1.0, 2.0, 4.0])), max_size=40))
+@settings(max_examples=200)
+def test_cpu_time_of_a_secondary_is_the_time_in_which_it_has_something_to_replay(steps):
+    """Against a single server that is looked at ns by ns where its speed changes; entries are known before they arrive.
+
+    A ns for each that is cut off when the speed changes.
+    """
+    one = Arithmetic(buffer_bytes=10**9)
+    secondary, now, arrival, factor = one.secondary, 0, 0, 1.0
+    waiting: list[list[float]] = []
+    spent = shown = 0
+    for number, (gap, on_the_way, work, pace) in enumerate(steps):
+        for time in range(now, now + gap):
+            rest = 1 / factor
+            while waiting and waiting[0][0] <= time and waiting[0][1] <= rest:
+                rest -= waiting.pop(0)[1]
+            if waiting and waiting[0][0] <= time:
+                waiting[0][1] -= rest
+                rest = 0.0
+            spent += 1 - rest * factor
+        now += gap
+        one.engine.sim.now_ns = now
+        replayed = secondary.need_ns - one.call(replay.left_ns, secondary)
+        assert shown <= replayed <= now
+        assert replayed == pytest.approx(spent, abs=2 * number + 1)
+        shown = replayed
+        if pace is not None:
+            factor = pace
+            one.call(replay.set_pace, secondary, factor, 0, 0)
+        arrival = max(arrival, now + on_the_way)
+        one.call(replay.execute, secondary, now, arrival, 1, work)
+        waiting.append([arrival, work])
+    one.call(replay.halt, secondary)
+    assert secondary.need_ns == shown
+    assert one.call(replay.left_ns, secondary) == 0
 
 
 @given(st.floats(0, 1e15) | st.integers(0, 10**6).map(lambda n: n + 0.5))

@@ -2,7 +2,11 @@
 
 import pytest
 
-from .pair import MS, QUIET, Pair, S
+from vftsim.platform.protection.device_faults import SlowBackup
+from vftsim.platform.protection.faults import BackupCrash
+from vftsim.platform.protection.when import Instant
+
+from .pair import MS, QUIET, Pair, S, free_log
 
 
 def flood(pair, size, until_ns, gap_ns):
@@ -93,6 +97,22 @@ def test_share_comes_back_when_the_secondary_has_caught_up():
     assert pair.throttle.share < 100.0
     pair.run(60 * S)
     assert pair.throttle.share == 100.0
+
+
+def test_a_slow_secondary_has_no_more_cpu_time_than_has_passed():
+    """It needs twice as long as its primary, which never pauses: busy all the time, until its host crashes at 3 s.
+
+    From 1.5 s on it is half as fast again, which changes nothing of that.
+    """
+    pair = free_log(2.0)
+    pair.strike(SlowBackup(at=Instant("run", 1500 * MS), duration=S, speed=50.0))
+    pair.strike(BackupCrash(at=Instant("run", 3 * S)))
+    pair.submit(20 * S)
+    spent_ms = []
+    for until_ms in (0, 1000, 2000, 3000, 4000):
+        pair.run(until_ms * MS + 1)
+        spent_ms.append(pair.lab.spec.holds(pair.engine, pair.lab.guard)["backup_cpu_ns"] / MS)
+    assert spent_ms == pytest.approx([0, 1000, 2000, 3000, 3000], abs=2)
 
 
 def test_full_secondary_buffer_delays_acknowledgements():

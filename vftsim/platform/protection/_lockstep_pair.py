@@ -35,7 +35,7 @@ from vftsim.platform.protection.guard import (
     note_transfer,
     release,
 )
-from vftsim.platform.protection.mechanism import begin, lag, missing, set_backup_speed
+from vftsim.platform.protection.mechanism import begin, lag, missing, set_backup_speed, unreplayed
 from vftsim.platform.protection.pair import Log, Pair, Train, pairs
 
 ENTITY = 3
@@ -342,7 +342,8 @@ def protect(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
         return
     # Read before another pair takes its place.
     before = pairs(sim)[vlockstep.pair]
-    vlockstep.replayed_ns += before.secondary.busy_ns
+    replay.halt(sim, before.secondary)
+    vlockstep.replayed_ns += before.secondary.need_ns
     vlockstep.waited_ns += before.wait_ns
     vlockstep.longest_wait_ns = max(vlockstep.longest_wait_ns, before.longest_ns)
     vlockstep.released += before.released
@@ -384,6 +385,12 @@ def lag_ns(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> int:
     pair = pairs(sim)[vlockstep.pair]
     log_writer.advance(sim, pair)
     return pair.secondary.lag_ns
+
+
+@lockstep.implements(unreplayed)
+def unreplayed_ns(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> int:
+    """Return the CPU time that the present secondary still needs for the log."""
+    return replay.left_ns(sim, pairs(sim)[vlockstep.pair].secondary)
 
 
 @lockstep.implements(missing)

@@ -20,6 +20,7 @@ from vftsim.platform.protection.mechanism import (
     lag_now,
     missing_now,
     on_begin,
+    unreplayed_now,
 )
 from vftsim.platform.protection.rollback import cuts, foresee, foresights
 from vftsim.platform.protection.sender import senders
@@ -37,6 +38,7 @@ ENTRIES = (
     lag_now,
     missing_now,
     shares_card,
+    unreplayed_now,
 )
 ACTIONS = (on_begin, on_fault)
 TABLES = (cuts, faults, foresights, guarded_programs, moments, senders, tallies)

@@ -28,7 +28,17 @@ from vftsim.kernel import BESIDE, Engine, EventKind, Sim, at, event
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
-from vftsim.platform.protection import account, audit, commit, log_writer, machine, mechanism, reprotection, rollback
+from vftsim.platform.protection import (
+    account,
+    audit,
+    commit,
+    log_writer,
+    machine,
+    mechanism,
+    replay,
+    reprotection,
+    rollback,
+)
 from vftsim.platform.protection._lockstep_costs import counts
 from vftsim.platform.protection._lockstep_failover import add_limit, fail_over, least_limit_ns, remove_limit
 from vftsim.platform.protection._lockstep_pair import (
@@ -133,11 +143,12 @@ class LockstepFields(LockstepParameters):
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         vlockstep, held = engine.rows(locksteps)[guard], super().holds(engine, guard)
         pair = engine.rows(pairs)[vlockstep.pair]
+        sent_ns = int(vlockstep.replayed_ns + pair.secondary.need_ns)
         return {
             **held,
             "counted": {**held["counted"], **counts(engine, guard)},
             "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
-            "backup_cpu_ns": int(vlockstep.replayed_ns + pair.secondary.busy_ns),
+            "backup_cpu_ns": sent_ns - engine.call(mechanism.unreplayed_now, guard),
             "memory": self.log.buffer / _MB,
             "backup_memory": (self.memory_bytes + self.secondary.buffer) / _MB,
             "held_ns": int(vlockstep.waited_ns + pair.wait_ns),
@@ -173,6 +184,10 @@ def state_name(engine: Engine, guard: int) -> str:
 def crash_backup(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
     """Hold outputs until the primary notices and continues alone; end the service if the primary has failed already."""
     note(sim, guard, account.BACKUP_CRASH)
+    if vlockstep.state == PROTECTED:
+        # The channel works: acknowledgements that are on the wire still arrive.
+        break_pair(sim, vlockstep, True)
+    replay.halt(sim, pairs(sim)[vlockstep.pair].secondary)
     if vlockstep.state == SPLIT and vlockstep.second != 0:
         # It was about to live beside the primary, and never does: see on_second_live().
         vlockstep.is_backup_dead = True
@@ -192,9 +207,6 @@ def crash_backup(sim: Sim, guard: Guard, vlockstep: Lockstep = BESIDE) -> None:
         # The guest is cut for a crash to come, its primary lives: it hears of what had arrived by now, and no more.
         commit.lose_channel(sim, pairs(sim)[vlockstep.pair], True)
     else:
-        if vlockstep.state == PROTECTED:
-            # The channel works: acknowledgements that are on the wire still arrive.
-            break_pair(sim, vlockstep, True)
         plan_alone(sim, guard, vlockstep, crash_declared_ns(sim, guard, sim.now_ns, False), UNPROTECTED)
 
 
@@ -311,6 +323,7 @@ def on_alone(sim: Sim, plan: Plan, guard: Guard = BESIDE) -> None:
         state = UNPROTECTED if vlockstep.is_backup_dead else plan.state
         unprotect(sim, guard, vlockstep, state)
         if state == UNPROTECTED:
+            replay.halt(sim, pairs(sim)[vlockstep.pair].secondary)
             reprotection.start(sim, guard)
     plans.free(sim, plan.row)
 

@@ -201,6 +201,15 @@ lag_now = entry(lag)
 
 
 @protection.slot
+def unreplayed(sim: Sim, guard: Guard) -> int:
+    """Return the CPU time that the secondary still needs for what it was sent, in ns; 0 without one."""
+    return 0
+
+
+unreplayed_now = entry(unreplayed)
+
+
+@protection.slot
 def missing(sim: Sim, guard: Guard) -> int:
     """Return how many outputs the mechanism has lost sight of: 0, unless it is defective."""
     return 0

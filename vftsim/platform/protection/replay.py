@@ -14,7 +14,8 @@ A secondary that reads the shared disk by itself (section 4.2 there) asks for wh
 execution comes to that point, and executes the entry that ends the read no earlier than it has the data.
 
 No event of the simulation is needed for any of this; the buffer costs amortized constant time an entry, and holds no
-more than the entries that the secondary has not executed.
+more than the entries that the secondary has not executed.  Its CPU time is what all entries take, less what it has not
+replayed yet.
 """
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Table
@@ -25,8 +26,10 @@ class Replay(Record):
 
     Parameters are ``factor``, the time it needs for execution that took the primary 1; ``entry_cost_ns`` for an entry
     itself, ``kibibyte_ns`` for a KiB of it; ``buffer_bytes``.  It is done with all it was sent at ``end_ns``, then
-    ``lag_ns`` behind the primary; ``holds`` is the last output entry known to have arrived.  Its own path to the disk
-    is free at ``disk_free_ns``; ``read_ns``: when it has read by itself what the next entry tells the end of.
+    ``lag_ns`` behind the primary; all of it takes ``need_ns`` of CPU time.  ``holds`` is the last output entry known to
+    have arrived.  Of the entries in ``buffer`` those in ``leaving`` are executed before the next one arrives, but not
+    all by now.  Its own path to the disk is free at ``disk_free_ns``; ``read_ns``: when it has read by itself what the
+    next entry tells the end of.
     """
 
     factor: float
@@ -35,8 +38,9 @@ class Replay(Record):
     buffer_bytes: int
     end_ns: int
     lag_ns: int
-    busy_ns: int
+    need_ns: int
     buffer: Fifo
+    leaving: Fifo
     buffered_bytes: int
     arrivals: Fifo
     holds: int
@@ -47,12 +51,16 @@ class Replay(Record):
 class LogEntry(Record):
     """An entry in the secondary's buffer (``time_ns`` when it is done, ``amount`` its bytes), or an output's arrival.
 
-    Of an arrival, ``time_ns`` is the instant and ``amount`` the output's number.
+    An entry takes ``need_ns``, the execution before it included, begins at ``begins_ns`` at the earliest, and ends at
+    ``ends_ns`` at the earliest.  Of an arrival, ``time_ns`` is the instant and ``amount`` the output's number.
     """
 
     link: int
     time_ns: int
     amount: int
+    need_ns: int
+    begins_ns: int
+    ends_ns: int
 
 
 log_entries = Table("log_entries", LogEntry, 1 << 20, "make the secondary's log buffer smaller")
@@ -63,7 +71,7 @@ def start(sim: Sim, replay: Replay) -> None:
     """Begin now, in step with the primary, with nothing in the buffer; the parameters are set."""
     replay.end_ns = sim.now_ns
     replay.lag_ns = 0
-    replay.busy_ns = 0
+    replay.need_ns = 0
     replay.holds = 0
     replay.disk_free_ns = sim.now_ns
     replay.read_ns = 0
@@ -72,11 +80,15 @@ def start(sim: Sim, replay: Replay) -> None:
 
 def clear(sim: Sim, replay: Replay) -> None:
     """Give back everything that is kept of entries."""
-    while replay.buffer.length > 0:
-        log_entries.free(sim, entry_list.pop(sim, replay.buffer))
-    while replay.arrivals.length > 0:
-        log_entries.free(sim, entry_list.pop(sim, replay.arrivals))
+    clear_list(sim, replay.leaving)
+    clear_list(sim, replay.buffer)
+    clear_list(sim, replay.arrivals)
     replay.buffered_bytes = 0
+
+
+def clear_list(sim: Sim, entries: Fifo) -> None:
+    while entries.length > 0:
+        log_entries.free(sim, entry_list.pop(sim, entries))
 
 
 def has_room(replay: Replay, size_bytes: int) -> bool:
@@ -97,20 +109,22 @@ def admit(sim: Sim, replay: Replay, arrival_ns: int, size_bytes: int) -> int:
 
 def make_room(sim: Sim, replay: Replay) -> int:
     """Take the first entry out of the buffer; return when it is done."""
+    while replay.leaving.length > 0 and log_entries(sim)[replay.leaving.first].time_ns <= sim.now_ns:
+        log_entries.free(sim, entry_list.pop(sim, replay.leaving))
     row = entry_list.pop(sim, replay.buffer)
-    done_ns = log_entries(sim)[row].time_ns
     replay.buffered_bytes -= log_entries(sim)[row].amount
-    log_entries.free(sim, row)
-    return done_ns
+    # Its execution may be still to come.
+    entry_list.push(sim, replay.leaving, row)
+    return log_entries(sim)[row].time_ns
 
 
 def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_bytes: int, work_ns: int) -> None:
     """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
     need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
-    end_ns = max(max(replay.end_ns, arrival_ns) + need_ns, replay.read_ns)
+    row = log_entries.new(sim, amount=size_bytes, need_ns=need_ns, begins_ns=arrival_ns, ends_ns=replay.read_ns)
     # The read was for this entry: the next one does not wait for it.
     replay.read_ns = 0
-    buffer_entry(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
+    buffer_entry(sim, replay, row, written_ns, arrival_ns)
 
 
 def read(replay: Replay, asked_ns: int, work_ns: int, service_ns: int) -> int:
@@ -136,24 +150,54 @@ def execute_train(
     """Replay evenly spaced entries, ``size_bytes`` in all, and the work between them; the last is of ``last_ns``."""
     need_ns = int(work_ns * replay.factor) + count * replay.entry_cost_ns
     # The last entry is not done before it has arrived, and its own share of the work has followed.
-    end_ns = max(max(replay.end_ns, first_arrival_ns) + need_ns, last_arrival_ns + need_ns // count)
-    buffer_entry(sim, replay, end_ns, need_ns, size_bytes, last_ns, last_arrival_ns)
+    ends_ns = last_arrival_ns + need_ns // count
+    row = log_entries.new(sim, amount=size_bytes, need_ns=need_ns, begins_ns=first_arrival_ns, ends_ns=ends_ns)
+    buffer_entry(sim, replay, row, last_ns, last_arrival_ns)
 
 
-def buffer_entry(
-    sim: Sim, replay: Replay, end_ns: int, need_ns: int, size_bytes: int, written_ns: int, arrival_ns: int
-) -> None:
-    """Put an entry into the buffer until ``end_ns``, when it is executed."""
-    replay.end_ns = end_ns
-    replay.busy_ns += need_ns
-    replay.lag_ns = end_ns - written_ns
+def buffer_entry(sim: Sim, replay: Replay, row: int, written_ns: int, arrival_ns: int) -> None:
+    """Put an entry into the buffer until it is executed."""
     # Two for one keeps the buffer as short as it can be; no later entry arrives before this one.
     for _ in range(2):
         if replay.buffer.length > 0 and log_entries(sim)[replay.buffer.first].time_ns <= arrival_ns:
             make_room(sim, replay)
-    row = log_entries.new(sim, time_ns=end_ns, amount=size_bytes)
+    entry = log_entries(sim)[row]
+    put_behind(replay, entry)
+    replay.need_ns += entry.need_ns
+    replay.lag_ns = replay.end_ns - written_ns
     entry_list.push(sim, replay.buffer, row)
-    replay.buffered_bytes += size_bytes
+    replay.buffered_bytes += entry.amount
+
+
+def put_behind(replay: Replay, entry: LogEntry) -> None:
+    """Let an entry be executed after everything before it."""
+    entry.time_ns = max(max(replay.end_ns, entry.begins_ns) + entry.need_ns, entry.ends_ns)
+    replay.end_ns = entry.time_ns
+
+
+def left_ns(sim: Sim, replay: Replay) -> int:
+    """Return how much CPU time the secondary still needs for what it was sent."""
+    return left_in(sim, replay.leaving) + left_in(sim, replay.buffer)
+
+
+def left_in(sim: Sim, entries: Fifo) -> int:
+    total_ns = 0
+    for entry in log_entries.listed(sim, entry_list, entries):
+        total_ns += entry_left_ns(sim, entry)
+    return total_ns
+
+
+def entry_left_ns(sim: Sim, entry: LogEntry) -> int:
+    """Return how much of an entry is not executed yet; one that waits for its end waits first."""
+    return min(entry.need_ns, max(0, entry.time_ns - sim.now_ns))
+
+
+def halt(sim: Sim, replay: Replay) -> None:
+    """Execute nothing more."""
+    replay.need_ns -= left_ns(sim, replay)
+    clear_list(sim, replay.leaving)
+    clear_list(sim, replay.buffer)
+    replay.buffered_bytes = 0
 
 
 def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibibyte_ns: int) -> None:
@@ -162,18 +206,21 @@ def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibiby
     replay.factor = factor
     replay.entry_cost_ns = entry_cost_ns
     replay.kibibyte_ns = kibibyte_ns
-    # Entries that are done by now keep their instants (stretch_ns() is 0 for them).
-    for entry in log_entries.listed(sim, entry_list, replay.buffer):
-        entry.time_ns += stretch_ns(sim, entry.time_ns, ratio)
-    longer_ns = stretch_ns(sim, replay.end_ns, ratio)
-    replay.end_ns += longer_ns
-    replay.busy_ns += longer_ns
-    replay.lag_ns += longer_ns
+    end_ns = replay.end_ns
+    replay.end_ns = min(end_ns, sim.now_ns)
+    stretch(sim, replay, replay.leaving, ratio)
+    stretch(sim, replay, replay.buffer, ratio)
+    replay.lag_ns += replay.end_ns - end_ns
 
 
-def stretch_ns(sim: Sim, end_ns: int, ratio: float) -> int:
-    """Return by how much later the end of something comes whose rest takes ``ratio`` times as long."""
-    return int((end_ns - sim.now_ns) * (ratio - 1.0)) if end_ns > sim.now_ns else 0
+def stretch(sim: Sim, replay: Replay, entries: Fifo, ratio: float) -> None:
+    """Let what is left of entries take ``ratio`` times as long; those that are done keep their instants."""
+    for entry in log_entries.listed(sim, entry_list, entries):
+        if entry.time_ns > sim.now_ns:
+            rest_ns = entry_left_ns(sim, entry)
+            entry.need_ns = int(rest_ns * ratio)
+            replay.need_ns += entry.need_ns - rest_ns
+            put_behind(replay, entry)
 
 
 def receive(sim: Sim, replay: Replay, sequence: int, arrival_ns: int) -> None:
