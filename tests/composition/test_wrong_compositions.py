@@ -173,6 +173,13 @@ CASES = {
         sip_model(domains={"sut": server(protection={"kind": "lockstep", "channel": {"network": "ft"}})}),
         "domains.sut.protection: its network 'ft' is none of lan",
     ),
+    "a channel that is too long for the backup's patience": (
+        sip_model(
+            networks={"lan": {}, "far": {"latency": "600 ms"}},
+            domains={"sut": server(protection={"kind": "checkpoint", "channel": {"network": "far"}})},
+        ),
+        "domains.sut.protection.failover.detection.timeout (1 s) must be above the 1200.6 ms for which the backup",
+    ),
     "a fault that could strike several": (
         sip_model(domains={"sut": server(), "other": server()}, faults=[CRASH]),
         "a fault must say its `domain`: the model has several that it could strike",

@@ -1,8 +1,13 @@
 """Failovers, false suspicion, split brain and lost backups under checkpoints, by hand."""
 
+from contextlib import nullcontext
+
 import pytest
+from pydantic import ValidationError
 
 from vftsim.errors import RunFailure
+from vftsim.platform.protection._replication_parameters import StateSilenceSpec
+from vftsim.platform.protection.checkpoint import CheckpointSpec
 from vftsim.spec.units import MS, US, S
 from vftsim.testing.plant import ENGINES, Plant, play
 
@@ -123,6 +128,34 @@ def test_the_primary_goes_on_alone_without_its_backup_and_loses_nothing():
     assert moments["primary goes on alone"] - 50 * MS == pytest.approx(208_916_333, abs=1000)
     numbers = [number for _, number in played.run.seen]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "way_ms", "silence_ms"),
+    [
+        ("suspend", 10, 203),
+        ("suspend", 150, 303),
+        ("resume", 150, 303),
+        ("after_ack", 10, 221),
+        ("after_ack", 150, 501),
+    ],
+)
+def test_a_timeout_is_refused_below_the_silence_of_a_primary_that_works(rule: str, way_ms: int, silence_ms: int):
+    """The interval is 200 ms, the request 1 ms and the pause 2; the next state waits for an acknowledgement.
+
+    Its two ways come before all of the interval, or lie in it; states of no pages take 5 us on the wire.
+    """
+    free = {"interval": "200 ms", "suspend_request": "1 ms", "pause": {"fixed": "2 ms"}, "memory": {"working_set": 0}}
+    channel = {"rate": "100 Gbit/s", "latency": f"{way_ms} ms"}
+    fields = {"kind": "checkpoint", "rule": rule, **free, "channel": channel, "reprotection": None}
+    patient = CheckpointSpec.model_validate({**fields, "failover": {"detection": {"timeout": "10 s"}}})
+    for more_us, is_dead in ((-50, True), (50, False)):
+        timeout = {"timeout": f"{silence_ms * 1000 + more_us} us"}
+        takeover = patient.failover.model_copy(update={"detection": StateSilenceSpec.model_validate(timeout)})
+        plant = Plant(mechanism=patient.model_copy(update={"failover": takeover}), until_ns=4 * S).run()
+        assert ("failure declared" in plant.moments) is is_dead
+        with pytest.raises(ValidationError, match="a primary that works") if is_dead else nullcontext():
+            CheckpointSpec.model_validate({**fields, "failover": {"detection": timeout}})
 
 
 @pytest.mark.parametrize("fencing", [False, True])

@@ -101,6 +101,15 @@ class NetworkSpec(Spec):
         """On the wire, in full frames."""
         return self.initial_window * FULL_FRAME_BYTES
 
+    def channel_problem(self, name: str, protection: ProtectionSpec) -> str:
+        """Return key and reason if it cannot carry a mechanism's channel; empty: it can."""
+        if self.loss:
+            return (
+                f"channel.network: what a channel loses on '{name}' (networks.{name}.loss) is not simulated; give it a "
+                "line of its own and a fault of the kind channel_degradation"
+            )
+        return protection.on_network(self.rate, self.latency).taken_for_dead
+
 
 class InterfaceSpec(Spec):
     """A domain's way to a network."""

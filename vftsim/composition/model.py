@@ -14,6 +14,7 @@ from vftsim.composition.hosts import DomainSpec, HostNicSpec, HostSpec, Interfac
 from vftsim.platform.cpu.parameters import PlacedDomain
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.protection.faults import FAULTS, FaultSpec
+from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
 from vftsim.spec.suggest import did_you_mean, listing, shown
@@ -325,8 +326,7 @@ class ModelSpec(Spec):
                 f"domains.{name}.protection: this protection mechanism handles {domain.protection.most_vcpus} vCPU "
                 f"at most, not {domain.vcpus}"
             )
-        if domain.protection.channel_network is not None:
-            yield from self._channel_problems(f"domains.{name}.protection", domain.protection.channel_network)
+        yield from self._channel_problems(f"domains.{name}.protection", domain.protection)
         if (sender := domain.protection.sent_by) is not None and sender not in self.expanded():
             yield f"domains.{name}.protection.sender.domain '{sender}' is none of {listing(self.expanded())}"
         if domain.disks and not any(program.uses_disks for program in domain.applications.values()):
@@ -339,14 +339,12 @@ class ModelSpec(Spec):
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
 
-    def _channel_problems(self, where: str, network: str) -> Iterator[str]:
-        if network not in self.networks:
+    def _channel_problems(self, where: str, protection: ProtectionSpec) -> Iterator[str]:
+        network = protection.channel_network
+        if network is not None and network not in self.networks:
             yield f"{where}: its network '{network}' is none of {listing(self.networks)}"
-        elif self.networks[network].loss:
-            yield (
-                f"{where}.channel.network: what a channel loses on '{network}' (networks.{network}.loss) is not "
-                "simulated; give it a line of its own and a fault of the kind channel_degradation"
-            )
+        elif network is not None and (why := self.networks[network].channel_problem(network, protection)):
+            yield f"{where}.{why}"
 
     def placed_on(self, host: str) -> list[PlacedDomain]:
         """Return the domains of a host, stub domains last, as they are built."""

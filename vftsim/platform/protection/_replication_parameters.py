@@ -221,15 +221,21 @@ class ReplicationFields(ChannelFields):
         """For how long the backup hears nothing of a primary that works, at least."""
         return 0
 
+    @property
+    def taken_for_dead(self) -> str:
+        silence_ns, timeout_ns = self.longest_silence_ns, self.failover.detection.timeout
+        if not self.has_backup or timeout_ns > silence_ns:
+            return ""
+        timeout, silence = DURATION.format(timeout_ns), DURATION.format(silence_ns)
+        return (
+            f"failover.detection.timeout ({timeout}) must be above the {silence} for which the backup hears nothing of "
+            "a primary that works, or it takes over from it at once"
+        )
+
     @model_validator(mode="after")
     def _is_heard_of(self) -> "ReplicationFields":
-        silence_ns, timeout_ns = self.longest_silence_ns, self.failover.detection.timeout
-        if self.has_backup and timeout_ns <= silence_ns:
-            timeout, silence = DURATION.format(timeout_ns), DURATION.format(silence_ns)
-            raise ValueError(
-                f"failover.detection.timeout ({timeout}) must be above the {silence} for which the backup hears "
-                "nothing of a primary that works, or it takes over from it at once"
-            )
+        if why := self.taken_for_dead:
+            raise ValueError(why)
         return self
 
     @property

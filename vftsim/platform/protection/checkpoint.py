@@ -127,8 +127,11 @@ class IntervalFields(ReplicationFields):
 
     @property
     def longest_silence_ns(self) -> int:
-        """From the start, or the last byte of a state, to the first of the next, if no page is dirty."""
-        return self.interval + self.pause.fixed
+        """From the start, or the last byte of a state, to the first of the next, if no page is dirty.
+
+        The next is not asked for before the acknowledgement of the last has come all the way.
+        """
+        return max(self.interval, 2 * self.channel_latency_ns) + self.pause.fixed
 
     @property
     def cycle_ns(self) -> int:
@@ -201,9 +204,10 @@ class CheckpointFields(IntervalFields):
     def longest_silence_ns(self) -> int:
         """The request to suspend comes between, and after an acknowledgement its way there and back."""
         longest_ns = self.interval if self.adaptive is None else max(self.interval, self.adaptive.longest)
+        way_ns = 2 * self.channel_latency_ns
         if self.rule == "after_ack":
-            return max(longest_ns, self.pause.fixed) + self.suspend_request + 2 * self.channel_latency_ns
-        return longest_ns + self.suspend_request + self.pause.fixed
+            return max(longest_ns, self.pause.fixed) + self.suspend_request + way_ns
+        return max(longest_ns, way_ns) + self.suspend_request + self.pause.fixed
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         super().install(engine, guard, vm_link)

@@ -136,6 +136,11 @@ class ProtectionSpec(Spec):
         """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
         return None
 
+    @property
+    def taken_for_dead(self) -> str:
+        """Return key and reason if a backup would take over from a primary that works; empty: it does not."""
+        return ""
+
     def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
         """Return these parameters for the network that they name."""
         return self
