@@ -460,6 +460,17 @@ def test_streams_that_the_network_makes_too_late_are_said(latency, is_late):
     assert [text.startswith(told) for text in remarks(spec)] == [True] * is_late
 
 
+@pytest.mark.parametrize(("spread", "is_said"), [("100 ms", False), ("2 s", True)])
+def test_clients_that_do_not_send_at_the_same_time_are_said(spread, is_said):
+    """Three of 2 s on a gigabit, which carries 941.5 Mbit/s: what each has to itself is more in all."""
+    alone = ["workloads.udp=null", "workloads.web=null", "workloads.tcp.clients=3", "workloads.tcp.duration=2 s"]
+    spec = load_model("net-bare", [*alone, f"workloads.tcp.spread={spread}", "measure.duration=4 s"]).spec
+    told = "workloads.tcp.spread: its clients begin within 2 s and send for 2 s each, not all at the same time"
+    assert [text.startswith(told) for text in remarks(spec) if "spread" in text] == [True] * is_said
+    mbit_per_s = sum(run_model(spec, 1, 0).whole.outcomes["workloads.tcp"].throughput.values())
+    assert (mbit_per_s > 1.2 * 941.5) == is_said
+
+
 @pytest.mark.parametrize(("burst", "is_lost"), [("10 kB", False), ("11 kB", True)])
 def test_background_traffic_that_no_queue_takes_is_named(burst, is_lost):
     """Bursts of 10 kB every 10 ms through a queue of 10 kB; the link sends one in 0.8 ms."""

@@ -226,6 +226,14 @@ def test_memory_counts_samples_and_subscribers():
     assert many.worker_bytes > plain.worker_bytes + 9_900_000 * 16
 
 
+@pytest.mark.parametrize("profile", ["[]", "[{duration: 1 s, rate: 300 %}, {duration: 2 s, rate: 0 %}]"])
+def test_no_more_requests_are_under_way_than_a_run_has(profile):
+    """Three seconds of 1,000/s, also where all come in the first."""
+    patient = ["workloads.pages.timeout=1 h", "workloads.pages.rate=1000 /s", "measure={warm_up: 1 s, duration: 2 s}"]
+    spec = load_model("two-tier", [*patient, f"workloads.pages.load_profile={profile}"]).spec
+    assert spec.workloads["pages"].in_flight(Expected(spec).profiles["pages"]) == pytest.approx(3000)
+
+
 def test_the_page_tells_the_speeds_that_seconds_are_told_by():
     page = " ".join((Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8").split())
     compiled, simpy = EVENTS_PER_S["compiled"] / 1e6, EVENTS_PER_S["simpy"] / 1e3

@@ -58,6 +58,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     texts += [_turns_of_work(spec, name) for name in spec.domains]
     texts += _second_interfaces(spec)
     texts += [_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items()]
+    texts += [f"workloads.{name}.{text}" for name, each in spec.workloads.items() if (text := each.remark())]
     texts += [lost_beside(spec, domain) for domain in crashing]
     for of_model in (_of_faults, _idle_bounds, _overbooked, _beyond_line, _lost_bursts, _unseen, _all_too_late):
         texts += of_model(spec)

@@ -480,6 +480,10 @@ class WorkloadSpec(Spec):
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
         return {}
 
+    def remark(self) -> str:
+        """Return a key and what its figures leave unsaid as it stands; empty: nothing."""
+        return ""
+
     def load_profiles(self) -> Mapping[str, LoadProfileSpec]:
         """Return what may have a load profile, by the profile's key."""
         return {"load_profile": self} if isinstance(self, LoadProfileSpec) else {}

@@ -483,8 +483,8 @@ class OpenRequestsSpec(LoadProfileSpec, _RequestsSpec):
         return self.attempts_per_s * profile.seconds * _over_tiers(profile.application, profile, lambda _: 1.0)
 
     def in_flight(self, profile: RunProfile) -> float:
-        """Those that take as long as their time-out."""
-        return self.rate * self.highest_share * self.timeout / 1e9
+        """Those that take as long as their time-out, of a run's at most."""
+        return self.rate * min(self.highest_share * self.timeout, self.load_ns(profile.length_ns)) / 1e9
 
     def install(self, target: Target) -> Driver:
         """Add the requests."""

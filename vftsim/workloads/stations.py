@@ -24,7 +24,15 @@ from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmiss
 from vftsim.platform.io.packet import packet_list, packets, ports
 from vftsim.platform.rows import add_row
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BYTE_COUNT, BitRate, ByteCount, DurationNs, PositiveDurationNs, format_rate
+from vftsim.spec.units import (
+    BYTE_COUNT,
+    BitRate,
+    ByteCount,
+    DurationNs,
+    PositiveDurationNs,
+    format_duration,
+    format_rate,
+)
 from vftsim.workloads.parts import ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 
 room = Family("station_room", 1)
@@ -198,6 +206,10 @@ def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, cli
     return int(station.row)
 
 
+_APART = 0.05
+"""Clients that begin within this share of their time send together."""
+
+
 class BulkClientsSpec(WorkloadSpec):
     """Clients with machines of their own, which send or receive for a while."""
 
@@ -233,6 +245,16 @@ class BulkClientsSpec(WorkloadSpec):
             queue = BYTE_COUNT.format(queue_bytes)
             return f"network: the network's queue of {queue} is too short for frames of {frame} B, {why}"
         return ""
+
+    def remark(self) -> str:
+        """Say that rates of clients which do not send at the same time add up to what never was."""
+        if self.clients == 1 or self.spread <= _APART * self.duration:
+            return ""
+        within, lasts = format_duration(self.spread), format_duration(self.duration)
+        return (
+            f"spread: its clients begin within {within} and send for {lasts} each, not all at the same time; rates of "
+            "all are the sum of each client's own, which may be more than the line carries at once"
+        )
 
     def test_ns(self) -> int:
         """Until the last client has sent for its time."""
