@@ -89,6 +89,8 @@ def test_mistakes(tiny_path, capsys):
     assert "no domain 'sud'" in refused(capsys, "failover", tiny_path, "--protection", "none", "--domain", "sud")
     assert "--mtbf" in refused(capsys, "availability", tiny_path, "--mtbf", "0 s")
     assert "--mtbf" in refused(capsys, "compare", tiny_path, "--protection", "none", "--mtbf", "0 s")
+    for nothing in (("--mtbf", "0 s"), ("--restart", "0 s"), ("--common-cause", "0 %")):
+        assert f"{nothing[0]} is about mechanisms" in refused(capsys, "compare", tiny_path, tiny_path, *nothing)
     years = ("availability", tiny_path, "--mtbf", "30 d", "--simulate")
     assert "from 2 to 1000 years" in refused(capsys, *years, "1")
     assert "--after is about single failovers" in refused(capsys, *years, "2", "--after", "5 s")

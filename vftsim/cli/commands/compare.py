@@ -46,4 +46,4 @@ def _of_mechanisms(given: Mapping[str, Any]) -> str:
     """Return the first option that was given and is about mechanisms; empty for none."""
     asked = entries_of(studies.decide.__doc__ or "")
     # Of prices the command line always says something.
-    return next((entry["flags"] for name, entry in asked.items() if name != "prices" and given.get(name)), "")
+    return next((entry["flags"] for name, entry in asked.items() if name != "prices" and given.get(name, []) != []), "")
