@@ -212,6 +212,7 @@ def test_every_mechanism_is_printed(study, kind, capsys):
     assert f"Mechanism: {kind}" in shown
     assert "primary crash" in shown
     assert ("never" in shown) == (kind in {*FATAL, "ha_restart"})
+    assert ("'shipped: true' sends them away" in shown) == (kind == "micro_checkpoint")
     assert "nan" not in shown
     assert "inf" not in shown
 

@@ -65,6 +65,11 @@ class ProtectionSpec(Spec):
         return False
 
     @property
+    def lost_with_host(self) -> str:
+        """Why a crash of the host ends the service, where a setting of the mechanism decides it; else empty."""
+        return ""
+
+    @property
     def is_fenced(self) -> bool:
         """Whether a lock lets one of two hosts live."""
         return False

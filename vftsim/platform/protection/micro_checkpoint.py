@@ -71,6 +71,10 @@ class MicroCheckpointFields(IntervalFields):
     def has_backup(self) -> bool:
         return self.shipped
 
+    @property
+    def lost_with_host(self) -> str:
+        return "" if self.shipped else "copies stay on the host and are lost with it; 'shipped: true' sends them away"
+
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         super().install(engine, guard, vm_link)
         engine.rows(checkpoints)[guard].is_local = not self.shipped

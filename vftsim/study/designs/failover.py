@@ -159,10 +159,10 @@ class FailoverStudy(Printed):
 
     @property
     def of_crashes(self) -> list[str]:
-        """What only crashes show: a side that was silent before, a service that goes on in part."""
+        """What crashes show: a side that was silent before, a service that goes on in part, copies lost with a host."""
         before = sum(any(at_s < 0 and what in _GIVEN_UP for at_s, what in each.timeline) for each in self.failovers)
         early = f"Before {before} of {len(self.failovers)} crashes nothing had failed, and {_SILENT}" if before else ""
-        return [text for text in (early, self._in_part) if text]
+        return [text for text in (early, self._in_part, self.protection.lost_with_host) if text]
 
     @property
     def _in_part(self) -> str:
