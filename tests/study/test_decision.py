@@ -111,10 +111,10 @@ def test_a_job_without_clients_has_its_figures_beside_those_without_protection(j
 
 @pytest.mark.parametrize("kinds", [("none", "checkpoint"), ("checkpoint", "none")])
 def test_a_short_name_of_a_figure_that_not_every_mechanism_has(kinds, tmp_path):
-    """Without protection no output is held: the objective is judged on the figure of those that have it."""
+    """The objective is judged on the figure of those that have it; without protection no output is held."""
     found = decided(tmp_path, WEB, kinds, "output_held <= 1 s")
     assert found.figure_of(found.request.objectives[0]) == "domains.vm.protection.output_held"
-    assert {kind: found.verdicts(kind) for kind in kinds} == {"none": "no", "checkpoint": "yes"}
+    assert {kind: found.verdicts(kind) for kind in kinds} == {"none": "yes", "checkpoint": "yes"}
 
 
 def test_an_objective_of_two_workloads_is_refused_as_ambiguous(tmp_path):
@@ -258,6 +258,19 @@ def test_verdicts_order_and_the_cheapest(web):
     assert f"The cheapest is {web.ordered[0]}: price" in " ".join(text.split())
     assert "Answer" not in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("figure", ["rolled_back", "execution_lost", "outputs_lost"])
+def test_who_goes_on_from_where_the_primary_was_has_nothing_undone(figure, web):
+    """A state of before lacks what came after it, a boot and no return all; replay and a second replica nothing."""
+    verdicts = {kind: web.verdict(kind, Objective(figure, "<=", 0.0)) for kind in web.protected}
+    going_on = {"lockstep": "yes", "coarse_lockstep": "yes"}
+    assert verdicts == going_on | dict.fromkeys(("none", "ha_restart", "checkpoint"), "no")
+
+
+def test_a_second_host_that_is_not_there_holds_nothing_up(web):
+    at_once = Objective("backup_outage", "<=", 0.0, "s")
+    assert {kind for kind in web.protected if web.verdict(kind, at_once) == "yes"} == {"none", "ha_restart"}
 
 
 def test_an_objective_whose_limit_lies_within_the_interval_is_open(job):

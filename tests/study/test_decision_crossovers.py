@@ -140,6 +140,13 @@ def test_prices_of_those_that_do_not_meet_what_is_asked_change_no_order():
     assert (change.figure, change.before, change.after) == (str(asked), "a", "")
 
 
+def test_what_no_mechanism_does_rules_none_out():
+    """Nobody here holds outputs: whether they leave within a millisecond changes nothing."""
+    points = {1.0: at_prices(a=10.0, b=20.0), 4.0: at_prices(a=30.0, b=20.0)}
+    asked = [Objective("output_held", "<=", 1.0, "ms")]
+    assert order_of(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b"], asked).cheapest == {1.0: "a", 4.0: "b"}
+
+
 def with_waits(points, waits):
     """Return mechanisms whose wait is known too, the same in both replications."""
     return {

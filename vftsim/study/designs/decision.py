@@ -109,9 +109,10 @@ class Decision(Printed):
 
     def verdict(self, kind: str, objective: Objective) -> Verdict:
         """Tell whether a mechanism meets an objective; open: its interval holds the limit."""
-        estimate = self.estimate(kind, self.figure_of(objective))
+        name = self.figure_of(objective)
+        estimate = self.estimate(kind, name)
         if estimate is None:
-            return "no"
+            return "yes" if self.protected[kind].never_does(name) and objective.holds(0.0) else "no"
         is_met = objective.holds(estimate.mean)
         ends = (estimate.low, estimate.high) if math.isfinite(estimate.half_width) else ()
         return "open" if any(objective.holds(end) != is_met for end in ends) else "yes" if is_met else "no"
@@ -389,7 +390,7 @@ def _asked(decision: Decision) -> Table:
     """Return a verdict and the figure for each mechanism and objective."""
     asked, rows = decision.request.objectives, list[list[Cell]]()
     for kind in decision.ordered:
-        cells = [_cell(decision, kind, decision.figure_of(each)) for each in asked]
+        cells = [_judged(decision, kind, decision.figure_of(each)) for each in asked]
         verdicts = (f"{decision.verdict(kind, a)}: {in_words(cell)}" for a, cell in zip(asked, cells, strict=True))
         rows.append([kind, *verdicts, _cell(decision, kind, PRICE)])
     return Table(["asked", *map(str, asked), "price, % of a pCPU"], rows)
@@ -426,6 +427,11 @@ def _less(decision: Decision, kind: str, name: str) -> Estimate | None:
 
 def _is_nothing(cell: Cell) -> bool:
     return cell is None or (isinstance(cell, Estimate) and cell.low == cell.high == 0.0)
+
+
+def _judged(decision: Decision, kind: str, name: str) -> Cell:
+    cell = _cell(decision, kind, name)
+    return 0.0 if cell is None and decision.protected[kind].never_does(name) else cell
 
 
 def _cell(decision: Decision, kind: str, name: str) -> Cell:

@@ -283,8 +283,9 @@ def _meets(each: Protected, objective: Objective) -> bool:
 
 
 def _mean(each: Protected, figure: str) -> float:
-    estimate = each.estimate(address_in(each.summary, figure))
-    return math.inf if estimate is None else estimate.mean
+    name = address_in(each.summary, figure)
+    estimate = each.estimate(name)
+    return estimate.mean if estimate is not None else 0.0 if each.never_does(name) else math.inf
 
 
 def _of_objectives(

@@ -89,6 +89,8 @@ _OF_CRASH = {
     "backup_outage": ("backup_outage_s", "outage by 2nd host, s", "s"),
     "unprotected": ("unprotected_s", "unprotected, s", "s"),
 }
+_OF_ROLLBACK = ("rolled_back", "execution_lost", "outputs_lost", "outputs_again", "outputs_underivable")
+_OF_BACKUP = "backup_outage"
 OF_FAILED = ("requests_lost", "packets_lost", "failed_per_year")
 """What is beyond the same traffic without a crash."""
 _OF_YEAR = {
@@ -153,6 +155,14 @@ class Protected:
     def is_lost(self) -> bool:
         """Whether a crash loses all that was in memory: the service does not come back, or boots anew."""
         return any(each.is_for_good or any(what == "booted" for _, what in each.timeline) for each in self.crashes)
+
+    def never_does(self, name: str) -> bool:
+        """Whether a figure that is missing is 0: of a guard that does no such thing, or has no second host to lose."""
+        if name in _OF_ROLLBACK:
+            return bool(self.crashes) and not self.is_lost
+        if name in undeclared_units():
+            return name == _OF_BACKUP and not self.model.spec.expanded()[self.domain].protection.has_backup
+        return all(address.owner.endswith(".protection") for address in self.summary.find(name))
 
     @cached_property
     def never(self) -> int:
