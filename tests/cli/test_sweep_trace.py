@@ -78,8 +78,6 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         (["trace", "xen-media", "-o", "x.pcap"], "must end in .json"),
         (["trace", "xen-media", "--pcap", "x.pcap", "-o", "x.pcap"], "name two files"),
         (["trace", "xen-media", "--pcap", "no/such/x.pcap"], "no such directory"),
-        (["record", "xen-media", "--curve", "duty", "--model", "no-boost"], "choose one"),
-        (["record", "xen-media", "--curve", "duty", "-o", "x.md"], "must end in .png"),
         (["record", "xen-media", "-o", "x.png"], "must end in .md"),
         (["record", "xen-media", "--jobs", "0"], "jobs"),
         (["record", "xen-media", "--model", "right"], "--model"),
@@ -210,26 +208,3 @@ def test_record_of_all_models_is_one_document(experiments, capsys):
     right = printed["models"][printed["right"]]
     assert len(right["judged"]) == 90
     assert sum(sum(counts.values()) for counts in right["score"].values()) == 90
-
-
-def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
-    flat = {"loss_percent": [1.0], "loss_events": [1], "delay_mean_ms": [0.5], "delay_p99_ms": [2.0]}
-    asked = []
-
-    def fake(self, runs, case):
-        model = self.system(runs, case)
-        name = next(name for name, curve in self.spec.curves.items() if curve.points == runs)
-        job = model.domains["cpu2"].applications["job"].cycle if name == "duty" else 0
-        asked.append((name, job // 1_000_000, model.workloads["signaling"].calls_per_s))
-        return flat
-
-    monkeypatch.setattr("vftsim.records.runner.Record.play", fake)
-    for curve, points, axis in (("duty", 18, "cycle ms"), ("load", 6, "streams")):
-        path = tmp_path / f"{curve}.png"
-        out = run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "-o", path)
-        assert axis in out
-        assert path.read_bytes().startswith(b"\x89PNG")
-        printed = json.loads(run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "--json"))
-        assert len(printed["points"]) == points
-    assert {cycle for curve, cycle, _ in asked if curve == "duty"} == {10, 100, 1000}
-    assert ("load", 0, 60.0) in asked

@@ -6,9 +6,7 @@ import math
 import pytest
 
 from tests.composition.media_systems import MS, run
-from vftsim.cli.main import main
 from vftsim.composition.views import media_of
-from vftsim.errors import UsageError
 from vftsim.records.fit import Case, Point, cases_of
 from vftsim.records.forms.xen_media import (
     RIGHT,
@@ -23,7 +21,6 @@ from vftsim.records.forms.xen_media import (
 from vftsim.records.forms.xen_statements import Judged
 from vftsim.records.runner import read
 from vftsim.spec import shipped_dir
-from vftsim.study.runs.progress import Silent
 
 RECORD = read("xen-media")
 
@@ -129,26 +126,6 @@ def test_a_mean_leaves_out_replications_without_a_value():
     """Voice quality has none where so much is lost that the E-model says nothing."""
     assert known_mean([4.0, None, 2.0]) == 3.0
     assert known_mean([None, None]) is None
-
-
-@pytest.mark.parametrize("name", RECORD.spec.curves)
-def test_every_point_of_a_curve_is_a_model(name):
-    points = RECORD.with_curve(name).spec.curves[name].points
-    for case in RECORD.cases(points.over):
-        assert RECORD.system(points, case).measure.duration > 0
-
-
-def test_a_curve_shows_the_figures_that_its_record_names(monkeypatch, capsys):
-    """The table was that of the shipped curves, whatever a record's own gave: a figure it lacked was a KeyError."""
-    monkeypatch.setattr("vftsim.records.runner.Record.play", lambda *_: {"answered": [4.0, 5.0]})
-    with pytest.raises(UsageError, match="curves: load: figures: loss %: no figure 'loss_percent'; there are answered"):
-        RECORD.run_curve("load", 1, Silent())
-    figures = read("xen-media").spec.curves["load"].figures  # of the command
-    monkeypatch.setitem(figures, "answers", "answered")
-    for head in ("loss %", "mean ms", "p99 ms"):
-        monkeypatch.delitem(figures, head)
-    assert main(["record", "xen-media", "--curve", "load", "-j", "1", "-q"]) == 0
-    assert "streams  answers" in capsys.readouterr().out
 
 
 def test_every_structure_is_a_model():

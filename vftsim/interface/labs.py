@@ -138,7 +138,7 @@ def record(
     def study(execution: Execution) -> Judgement:
         return judge(played, played.run(execution.worker_count, execution.progress))
 
-    return Plan("record", f"record {chosen.name}", [], None, study, about=(chosen,))
+    return Plan("record", f"record {chosen.name}", [], None, study)
 
 
 @conducted

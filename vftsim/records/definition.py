@@ -108,17 +108,6 @@ class Runs(Spec):
         return self
 
 
-class Curve(Spec):
-    """An experiment over what is varied, played when asked for instead of the record."""
-
-    title: str = Field(description="Its title.")
-    budget: dict[str, int | float] = Field(description="What of the record's budget differs.")
-    points: Runs = Field(description="Its points.")
-    show: Items[str] = Field(description="Numbers of the axes that say which point it is.")
-    figures: dict[str, str] = Field(description="Columns of its table: head, and figure that `play` gives.")
-    chart: str = Field(description="Function of the forms that makes a chart of the points.")
-
-
 class Target(Spec):
     """A stated figure that a fit comes near."""
 
@@ -189,7 +178,6 @@ class RecordSpec(Spec):
     variants: str | None = Field(
         None, description="Axis of models: the first is the record's, those with an `option` are played with --model."
     )
-    curves: dict[str, Curve] = Field(default_factory=dict, description="Curves by name.")
     fit: Fit | None = Field(None, description="What is fitted: `python -m vftsim.records.fit RECORD`.")
     judgement: str | None = Field(None, description="Class of the forms that judges and writes in its own way.")
     runs: Annotated[Items[Runs], Field(min_length=1)] = Field(description="Experiments.")
@@ -201,7 +189,7 @@ class RecordSpec(Spec):
 
     @model_validator(mode="after")
     def _knows_what_it_names(self) -> Self:
-        for changes in ({}, self.quick, *(curve.budget for curve in self.curves.values())):
+        for changes in ({}, self.quick):
             replications = {**self.budget, **changes}.get("replications", 0)
             if replications < 1 or replications != int(replications):
                 raise ValueError("needs a budget with replications, a whole number from 1 on")

@@ -6,7 +6,7 @@ import inspect
 import math
 import pkgutil
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import product
@@ -81,16 +81,6 @@ class Record:
         is_quick = self.budget != self.spec.budget and self.budget == {**self.spec.budget, **self.spec.quick}
         options = [word for name in self.models for word in ("--model", option_of[name])]
         return shlex.join(["vftsim", "record", self.name, *options, *(["--quick"] if is_quick else [])])
-
-    def with_curve(self, name: str | None) -> Self:
-        """Return it with the budget of a curve; refuse one that there is not."""
-        if name is None:
-            return self
-        if not self.spec.curves:
-            raise UsageError(f"--curve is of xen-media; {self.name} has no curves")
-        if name not in self.spec.curves:
-            raise UsageError(f"--curve: record {self.name} has no '{name}'; {listing(list(self.spec.curves))}")
-        return self.with_budget(self.spec.curves[name].budget)
 
     @property
     def ran(self) -> str:
@@ -184,22 +174,13 @@ class Record:
 
     def run(self, jobs: int, progress: Progress) -> dict[str, Figures]:
         """Play everything; return figures by name of the experiment, in their order."""
-        wanted = self.tasks()
-        work = [(self.name, dict(self.budget), *task) for task in wanted.values()]
-        return dict(zip(wanted, in_order(_play, work, list(wanted), jobs, progress), strict=True))
-
-    def run_curve(self, name: str, jobs: int, progress: Progress) -> list[dict[str, Any]]:
-        """Play a curve; return its points, a value for each replication."""
-        curve = self.spec.curves[name]
-        cases = list(self.cases(curve.points.over))
-        work = [(self.name, dict(self.budget), curve.points, case) for case in cases]
-        labels = [write(curve.points.name, {**self.names, **case}) for case in cases]
-        figures = in_order(_play, work, labels, jobs, progress)
-        for head, figure in curve.figures.items():
-            if figure not in figures[0]:
-                where = f"curves: {name}: figures: {head}"
-                raise UsageError(f"{self.name}: {where}: no figure '{figure}'; there are {listing(list(figures[0]))}")
-        return [{**{k: case[k] for k in curve.show}, **f} for case, f in zip(cases, figures, strict=True)]
+        wanted, results = self.tasks(), dict[str, Figures]()
+        names, work = list(wanted), [(self.name, dict(self.budget), *task) for task in wanted.values()]
+        progress.total(len(work))
+        for index, figures in Workers(_play, jobs, progress.say).unordered(work):
+            results[names[index]] = figures
+            progress.advance(names[index])
+        return {name: results[name] for name in names}
 
 
 @cache
@@ -208,18 +189,6 @@ def read(name: str) -> Record:
     path = file_or_shipped(name, shipped_records(), "record", ", or a file of your own (.yaml)")
     spec = load(path, RecordSpec)
     return Record(name, path.parent, spec, spec.budget)
-
-
-def in_order(
-    function: Callable[[Any], Any], tasks: Sequence[Any], labels: Sequence[str], jobs: int, progress: Progress
-) -> list[Any]:
-    """Return the results of a module's function in the order of the tasks; each is told by its label as it arrives."""
-    progress.total(len(tasks))
-    results: dict[int, Any] = {}
-    for index, result in Workers(function, jobs, progress.say).unordered(tasks):
-        results[index] = result
-        progress.advance(labels[index])
-    return [results[index] for index in range(len(tasks))]
 
 
 def _play(task: tuple[str, dict[str, float], Runs, dict[str, Any]]) -> Figures:

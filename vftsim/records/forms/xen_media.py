@@ -1,7 +1,7 @@
 """The 49 experiments of Patnaik et al. 2009 under the model and its rivals: what a run gives, and the record's page.
 
 Numbers and statements with their verdicts, and the same for deliberately wrong models: what those pass too proves
-little.  Structures, budgets and curves are in ``calibration/xen-media/record.yaml``.
+little.  Structures and budgets are in ``calibration/xen-media/record.yaml``.
 """
 
 import json
@@ -22,7 +22,7 @@ from vftsim.records.forms import xen_nulls
 from vftsim.records.forms.xen_statements import VERDICTS, Judged, Outcome
 from vftsim.records.judge import Judgement, table_of
 from vftsim.records.runner import rows_of
-from vftsim.report.blocks import Chart, Point, Series, Table
+from vftsim.report.blocks import Table
 from vftsim.spec import load, shipped_dir
 
 _MEDIA = ("loss_percent", "loss_events_per_s", "delay_", "jitter_ms", "r_factor", "mos")
@@ -212,29 +212,3 @@ class MediaJudgement(Judgement):
 def _costs(model: str) -> str:
     backend_us, relay_us = costs_of(model)
     return f"back-end {backend_us:g} us, relay {relay_us:g} us"
-
-
-# Curves
-
-
-def duty_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
-    """Return loss over duty, a line a cycle, with the 1-2 % the study calls unacceptable marked."""
-    lines, axes = list[Series](), ("duty of the CPU-bound guests (%)", "loss (%)")
-    for cycle in sorted({p["cycle_ms"] for p in points}):
-        of_cycle = [p for p in points if p["cycle_ms"] == cycle]
-        lines.append(_line(f"cycle {cycle} ms", "duty_percent", "loss_percent", of_cycle))
-    return Chart("Loss of the default mixed case", *axes, lines, [(1.0, ""), (2.0, "1-2 %, called unacceptable")])
-
-
-def load_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
-    """Return delay over the number of streams; loss is written where there is any."""
-    lost = [(p["streams"], loss) for p in points if (loss := fmean(p["loss_percent"])) > 0.0]
-    labels = {"delay_p99_ms": "99th percentile", "delay_mean_ms": "mean"}
-    lines = [_line(label, "streams", name, points) for name, label in labels.items()]
-    at = [(streams, f"{loss:.2g} % lost") for streams, loss in lost]
-    return Chart("Delay over the streams", "media streams", "delay, there and back (ms)", lines, at=at)
-
-
-def _line(name: str, x: str, y: str, points: Sequence[Mapping[str, Any]]) -> Series:
-    """Return means of replications between the lowest and the highest."""
-    return Series(name, [Point(p[x], fmean(p[y]), min(p[y]), max(p[y])) for p in points])
