@@ -206,11 +206,6 @@ CASES = (
     Case("compare", f"compare {{}}/model.yaml {{}}/model.yaml -n 2 {_PLAIN} -o {{}}/out"),
     Case("failover", f"failover {{}}/model.yaml --protection lockstep -n 2 --after 3s {_PLAIN} -o {{}}/out"),
     Case(
-        "failover --plot",
-        f"failover {{}}/model.yaml --protection none -n 2 --after 3s {_PLAIN} --plot {{}}/f.png",
-        "--force",
-    ),
-    Case(
         "availability",
         f"availability {{}}/model.yaml --mtbf 8760h -n 2 --after 3s --protection none,lockstep {_PLAIN} -o {{}}/out",
     ),

@@ -401,7 +401,6 @@ def _options(choose: random.Random) -> Input:
         "--crashes",
         "--domain",
         "--protection",
-        "--plot",
         "--start",
         "--length",
         "--replication",

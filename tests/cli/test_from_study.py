@@ -113,7 +113,7 @@ def test_what_a_command_asks_of_a_study_its_function_can_be_asked():
 
     from vftsim.cli import commands
 
-    beside = {"call", "common", "output", "plot", "curve", "as_json", "dry_run", "gen_config", "shard"}
+    beside = {"call", "common", "output", "as_json", "dry_run", "gen_config", "shard"}
     found = set()
     for each in iter_modules(commands.__path__):
         command = getattr(import_module(f"{commands.__name__}.{each.name}"), each.name)

@@ -83,7 +83,7 @@ def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_p
     err = capsys.readouterr().err
     assert code == 3
     assert "vftsim: the --max-time of 1 second is over\n" in err
-    assert "replications are kept in" in err
+    assert "rest on what had finished; it is in" in err
     assert (target / "steps.csv").exists()
 
 

@@ -44,17 +44,18 @@ def test_failover_as_json_csv_and_figure(inside, tiny_path, tmp_path, capsys):
     assert found["mechanism"] == "lockstep"
     assert len(found["failovers"]) == 2
     assert [what for _, what in found["failovers"][0]["timeline"]][1] == "primary crash"
-    table = list(csv.DictReader(io.StringIO(run_main(capsys, *command, "--csv", "--plot", "figure.png"))))
+    table = list(csv.DictReader(io.StringIO(run_main(capsys, *command, "--csv"))))
     outage = next(row for row in table if row["figure"] == "outage_s")
     assert float(outage["estimate"]) == pytest.approx(
         sum(float(row["estimate"]) for row in table if row["figure"] in crash.PARTS), rel=1e-9
     )
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "kept" / "charts.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.draws
 def test_a_figure_without_any_recovery(inside, tiny_path, tmp_path, capsys):
-    run_main(capsys, "failover", tiny_path, "--protection", "none", *SHORT, "--plot", "figure.png")
-    assert (tmp_path / "figure.png").stat().st_size > 1000
+    run_main(capsys, "failover", tiny_path, "--protection", "none", *SHORT, "-o", "kept")
+    assert (tmp_path / "kept" / "charts.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("mtbf_h", [8760, 100_000])

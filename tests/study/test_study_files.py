@@ -265,7 +265,7 @@ def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(runner, "simulate", ended)
         assert run(tmp_path, tmp_path / "s") == 3
-        assert "2 runs are kept" in capsys.readouterr().err
+        assert "rest on what had finished; it is in" in capsys.readouterr().err
         left[0] = 0
         with pytest.raises(Interrupted):
             run_study_file(*points(tmp_path, SMALL), tmp_path / "none", Execution(1, 1))

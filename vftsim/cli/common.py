@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface.plan import Plan
 
@@ -134,9 +135,9 @@ class Study(Work):
         if self.as_json and self.as_csv:
             raise UsageError("--json and --csv: choose one")
 
-    def conduct(self, plan: Plan[Any], shard: Shard | None = None, *, others: Sequence[object] = ()) -> Any:
-        """Return the answer of a study; refuse to force nothing: no directory, no page, no other file."""
-        if self.force and not plan.files and not any((self.output, self.report, *others)):
+    def conduct(self, plan: Plan[Any], shard: Shard | None = None) -> Any:
+        """Return the answer of a study; refuse to force nothing: no directory, no page."""
+        if self.force and not plan.files and not (self.output or self.report):
             raise UsageError("--force is about what a directory holds: name it with -o DIR")
         self.folder = plan.folder
         options.check_report(self.report, self.force, plan.folder)
@@ -171,17 +172,16 @@ class Study(Work):
         return parsed
 
     def show_all(self, plan: Plan[Any], result: Any) -> None:
-        """Show an answer, and say which files hold it."""
+        """Show an answer, say to people which files hold it, and end with what one rests on that was interrupted."""
         self.show(result)
-        if plan.files and plan.folder is not None:
-            self.say_written(plan.folder, plan.files)
-
-    def say_written(self, folder: Path, files: str) -> None:
-        """Say what is in a directory now, to people."""
-        if not (self.as_json or self.as_csv):
+        if plan.files and plan.folder is not None and not (self.as_json or self.as_csv):
             from vftsim.report.screen import print_text
 
-            print_text(f"Written: {folder}/ ({files})")
+            print_text(f"Written: {plan.folder}/ ({plan.files})")
+        if result.interrupted:
+            again = "the same command goes on" if plan.goes_on else "--resume continues"
+            kept = f"; it is in '{plan.folder}', {again}" if plan.folder is not None else ""
+            raise interrupted(f"the figures above rest on what had finished{kept}")
 
 
 @dataclass(kw_only=True)

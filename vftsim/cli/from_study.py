@@ -178,7 +178,7 @@ def _placed(parameters: dict[str, inspect.Parameter], before: Mapping[str, str])
     return {name: parameters[name] for name in names}
 
 
-def as_it_is(study: Callable[..., Any]) -> Callable[..., None]:
+def as_it_is(study: Callable[..., Any], kind: Any = ModelStudy, **defaults: Any) -> Callable[..., None]:
     """Return the command of a study that does nothing besides."""
 
     def conduct(call: StudyCall, *, common: ModelStudy) -> None:
@@ -186,4 +186,4 @@ def as_it_is(study: Callable[..., Any]) -> Callable[..., None]:
         common.show_all(plan, common.conduct(plan))
 
     conduct.__doc__ = inspect.cleandoc(study.__doc__ or "").partition(PARAMETERS)[0]
-    return made_from(study)(conduct)
+    return made_from(study, kind, **defaults)(conduct)

@@ -82,18 +82,21 @@ def build_app(named: str | None = None) -> typer.Typer:
     if sys.flags.optimize > 1:
         raise UsageError("python -OO leaves out the docstrings in which commands declare their options; -O keeps them")
     commands = importlib.import_module("vftsim.cli.commands")
-    studies = {each.__name__: each for each in commands.STUDIES}
+    studies = {each.__name__: each for each in commands.AS_THEY_ARE}
     modules = sorted([*studies, *(each.name for each in pkgutil.iter_modules(commands.__path__))])
     names = {module.partition("_")[0]: module for module in modules}
     for name in list(names) if named is None or named not in names else [named]:
         module = names[name]
         study = studies.get(module)
-        made = getattr(importlib.import_module(f"{commands.__name__}.{module}"), module) if study is None else study
+        made = study or getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
         # Given apart from the help, it is not cut to what is left of a line.
         short = " ".join(inspect.cleandoc(made.__doc__ or "").partition("\n\n")[0].split())
         add = app.command(name, cls=GroupedHelp, short_help=short, epilog=epilog_of(name))
-        is_read = named is None or named == name
-        add(_saying_what_is_kept(as_command(as_it_is(made) if study else made)) if is_read else _unread)
+        if named not in (None, name):
+            add(_unread)
+            continue
+        conducted = made if study is None else as_it_is(study, **commands.AS_THEY_ARE[study])
+        add(_saying_what_is_kept(as_command(conducted)))
     return app
 
 

@@ -104,7 +104,7 @@ def capacity(
     force: bool = False,
     progress: bool = False,
 ) -> Plan[CapacityStudy]:
-    """Return what load a system carries, with an interval, and what limits it.
+    """Say what load a system carries, with an interval, and what limits it.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def failover(
     force: bool = False,
     progress: bool = False,
 ) -> Plan[FailoverStudy]:
-    """Let the primary's host crash at many instants; return detection, takeover, outage, and what clients lost.
+    """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost.
 
     Parameters
     ----------

@@ -6,6 +6,18 @@ and options are (:func:`vftsim.cli.common.as_command`), beside those of the stud
 ``--help`` needs.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vftsim.cli.common import ScaledStudy
 from vftsim.interface import designs, studies
 
-STUDIES = (designs.optimize, studies.pilot, designs.rare, designs.sensitivity)
+AS_THEY_ARE: Mapping[Callable[..., Any], Mapping[str, Any]] = {
+    studies.capacity: {"kind": ScaledStudy, "prices": True},
+    studies.failover: {"prices": True},
+    designs.optimize: {},
+    studies.pilot: {},
+    designs.rare: {},
+    designs.sensitivity: {},
+}
+"""With their common options, where those are others, and the defaults of the command line."""

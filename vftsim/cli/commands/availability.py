@@ -24,4 +24,4 @@ def availability(call: StudyCall, *, common: ModelStudy) -> None:
         model, crashes = call.arguments["model"], call.arguments.get("crashes")
         chosen, count = fewer_crashes(model, crashes, DEFAULT_CRASHES, common.quick)
         plan = call.plan(studies.simulated_years, model=chosen, crashes=count)
-    common.show(common.conduct(plan))
+    common.show_all(plan, common.conduct(plan))

@@ -5,7 +5,6 @@ from typing import Any
 
 from vftsim.cli.common import ScaledStudy, entries_of
 from vftsim.cli.from_study import StudyCall, made_from
-from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
 from vftsim.interface.arguments import as_variant
@@ -33,13 +32,7 @@ def compare(call: StudyCall, *, common: ScaledStudy) -> None:
         if named := _of_mechanisms(given):
             raise UsageError(f"{named} is about mechanisms: name them with --protection")
         plan = call.plan(models=models)
-    result = common.conduct(plan)
-    common.show(result)
-    if result.interrupted:
-        if "protection" in given:
-            raise interrupted("the figures above rest on the replications that all mechanisms had finished")
-        goes_on = f"; what had finished is in '{common.output}', the same command goes on" if common.output else ""
-        raise interrupted(f"the figures above rest on the replications that all models had finished{goes_on}")
+    common.show_all(plan, common.conduct(plan))
 
 
 def _of_mechanisms(given: Mapping[str, Any]) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import StudyCall, made_from
-from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
 
@@ -59,10 +58,4 @@ def run(call: StudyCall, shard: str | None = None, *, common: Runs) -> None:
     if shard is not None and (common.output is None or "precision_percent" in call.arguments):
         raise UsageError("--shard: goes with -o DIR, and not with --precision, which looks at all replications")
     plan = call.plan()
-    result = common.conduct(plan, shard=share)
-    if result.interrupted:
-        common.show(result)
-        finished = f"{len(result.records)} of {result.manifest['replications_wanted']} replications"
-        where = f" in '{common.output}'; --resume continues" if common.output else ", shown above"
-        raise interrupted(f"{finished} are kept{where}")
-    common.show_all(plan, result)
+    common.show_all(plan, common.conduct(plan, shard=share))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from vftsim.cli.common import Study
 from vftsim.cli.from_study import StudyCall, made_from
-from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import designs
 
@@ -44,10 +43,7 @@ def study(
         spec, experiment = plan.about
         _print_plan(spec, experiment, plan.folder, common.jobs)
         return
-    result = common.conduct(plan, shard=share)
-    common.show_all(plan, result)
-    if result.interrupted:
-        raise interrupted(f"{result.finished} runs are kept in '{plan.folder}'; the same command continues")
+    common.show_all(plan, common.conduct(plan, shard=share))
 
 
 def _print_template(model: str, file: str | None) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from vftsim.cli.common import ModelStudy
 from vftsim.cli.from_study import StudyCall, made_from
-from vftsim.cli.output import interrupted
 from vftsim.interface import studies
 
 
@@ -16,9 +15,4 @@ def sweep(call: StudyCall, shard: str | None = None, *, common: ModelStudy) -> N
     about = [text for text in (Path(model).stem if model else None, scheduler, protection) if text]
     folder = common.output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
     plan = call.plan(directory=folder)
-    result = common.conduct(plan, shard=share)
-    common.show_all(plan, result)
-    if result.interrupted:
-        raise interrupted(
-            f"{result.finished} of {result.wanted} replications are kept in '{folder}'; the same command continues"
-        )
+    common.show_all(plan, common.conduct(plan, shard=share))
