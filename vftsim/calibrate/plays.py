@@ -5,7 +5,6 @@ A play is called after what it stands for: ``environment`` for all phases, ``env
 Measured runs are runs of the model by themselves, each with its own settings.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,8 +24,6 @@ from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.runs.workers import Workers
-from vftsim.study.store.resumable import together
 from vftsim.workloads.ramp import ramp_end
 
 STOP_STEP = ("ramp", "stop_step")
@@ -58,22 +55,11 @@ class Plays:
 
 def played(plays: Mapping[str, Play], execution: Execution) -> dict[str, list[Observations]]:
     """Return what was observed in every replication of each play; what the store has is not played again."""
-    seed, progress = execution.seed, execution.progress
+    seed = execution.seed
     tasks = [{r: (name, play.model, seed, r) for r in range(play.replications)} for name, play in plays.items()]
-    cache = [execution.cache(Model("", play.model), part=name) for name, play in plays.items()]
-    cache = [replace(each, encode=from_observations, decode=to_observations) for each in cache]
-    total = sum(map(len, tasks))
-    count = itertools.count(1)
-
-    def count_run() -> None:
-        progress.advance(f"run {next(count)}/{total}")
-
-    progress.total(total)
-    for run_cache, numbered in zip(cache, tasks, strict=True):
-        for _ in range(run_cache.count_stored(numbered)):
-            count_run()
-    observed = together(cache, Workers(_observed, execution.worker_count, progress.say, count_run), tasks)
-    return dict(zip(plays, observed, strict=True))
+    caches = [execution.cache(Model("", play.model), part=name) for name, play in plays.items()]
+    caches = [replace(each, encode=from_observations, decode=to_observations) for each in caches]
+    return dict(zip(plays, execution.play(_observed, caches, tasks), strict=True))
 
 
 def _observed(task: tuple[str, ModelSpec, int, int]) -> Observations:

@@ -32,8 +32,6 @@ class StudyResult(Found, Printed):
     """The result of a study file or a sweep."""
 
     manifest: dict[str, Any] = field(kw_only=True)
-    wanted: int = field(kw_only=True)
-    """Replications asked for, all points together; refused points count none."""
     already: int = field(kw_only=True)
     """Replications that were on disk at the start."""
     remarks: list[str] = field(default_factory=list)
@@ -90,10 +88,8 @@ def run_experiment(experiment: Experiment, execution: Execution) -> StudyResult:
     bases = points.bases
     manifest = execution.manifest(bases, experiment.command, max(wanted), interrupted=interrupted)
     manifest[experiment.command] = {**experiment.about, "points": len(points)}
-    of_points, asked_for = _figures_of(runner, experiment), sum(wanted) - sum(wanted[n] for n in runner.refused)
-    return StudyResult(
-        experiment, bases, of_points, runner.refused, unreached, manifest=manifest, wanted=asked_for, already=already
-    )
+    of_points = _figures_of(runner, experiment)
+    return StudyResult(experiment, bases, of_points, runner.refused, unreached, manifest=manifest, already=already)
 
 
 def _figures_of(runner: Runner, experiment: Experiment) -> list[PointFigures]:
