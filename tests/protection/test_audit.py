@@ -60,6 +60,24 @@ def fields(kind: str, **more: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "lockstep"])
+def test_what_still_leaves_when_protection_begins_anew_is_no_breach(kind: str):
+    """A primary that goes on alone lets all go, 3 ms apart: at the copy's end some are from before, and leave in turn.
+
+    A backup that takes over then owes none of them.
+    """
+    copy = {"delay": 5 * MS, "memory": 1000, "rate": 1_000_000_000, "resume": 1 * MS}
+    patience = {"timeout": 200 * MS, "backup_timeout": 100 * MS}
+    parts = {"outputs": {"spacing": 3 * MS}, "reprotection": copy, "failover": {"detection": patience}}
+    faults = [{"kind": "backup_crash", "at": "50 ms"}, {"kind": "primary_crash", "at": "230 ms"}]
+    for crashes in (faults[:1], faults):
+        run = play(**fields(kind, faults=crashes, protection={**KINDS[kind], **parts})).run
+        issued, seen = {number: at for at, number in reversed(run.issued)}, run.seen
+        begun_ns = [at for at, what in run.timeline if what == "protected"][1]
+        assert sum(issued[number] < begun_ns < at < 230 * MS for at, number in seen) > 3
+        assert run.audit.breaches == 0
+
+
 @pytest.mark.parametrize("engine_type", ENGINES)
 @pytest.mark.parametrize("service_ns", [0, 900 * US])
 @pytest.mark.parametrize("kind", KINDS)

@@ -68,7 +68,8 @@ class Audit(Record):
 
     Messages owe the backup ``owed_bytes``; packets that enter are owed if it ``hears``.  The guest has ``issued`` so
     many outputs; ``left`` is the last that has left, or was lost after its release, and ``settled`` what the next
-    message says of it; the last that has left was issued at ``left_ns``.
+    message says of it; the last that has left was issued at ``left_ns``.  Those up to ``begun`` are from before the
+    promise, and may still be leaving.
     Of what has arrived or is marked: ``known_issued``, ``known_settled``, ``marked_issued``; of what a channel that
     ``was_down`` keeps: ``kept_issued``, ``kept_settled``.
     The backup's disk is through at ``disk_ns``, and needs ``marked_disk_ns`` for what the next message brings.
@@ -110,6 +111,7 @@ class Audit(Record):
     known_issued: int
     left: int
     left_ns: int
+    begun: int
     settled: int
     known_settled: int
     kept_issued: int
@@ -151,7 +153,7 @@ def is_breach(sim: Sim, audit: Audit, date_ns: int, issue: int) -> bool:
         return False
     if sim.now_ns >= audit.next_ns:
         receive_arrived(sim, audit)
-    return date_ns > audit.known_ns or issue < audit.left
+    return date_ns > audit.known_ns or audit.begun < issue < audit.left
 
 
 def judge_output(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wrong: bool) -> None:
@@ -161,7 +163,7 @@ def judge_output(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wr
     audit.judged += 1
     if wrong:
         count_breach(sim, audit, flow, date_ns)
-    else:
+    elif issue > audit.begun:
         # Dates do not fall from an output to the next, and this one is not overtaken.
         audit.left, audit.left_ns = issue, date_ns
 
@@ -172,7 +174,7 @@ def lose_output(audit: Audit, issue: int, wrong: bool) -> None:
     The guest takes it for sent, so no backup owes it.  Nobody has seen it: a state before it may still be gone on from.
     """
     if not audit.is_off and not wrong:
-        audit.left = issue
+        audit.left = max(audit.left, issue)
 
 
 def count_breach(sim: Sim, audit: Audit, flow: int, date_ns: int) -> None:
@@ -191,7 +193,7 @@ def count_breach(sim: Sim, audit: Audit, flow: int, date_ns: int) -> None:
 
 
 def begin(sim: Sim, audit: Audit) -> None:
-    """Begin with a backup that is in step: from now on the promise is in force."""
+    """Begin with a backup that is in step: the promise is in force for what is issued from now on."""
     forget_messages(sim, audit)
     audit.is_off = False
     audit.is_down = False
@@ -200,6 +202,7 @@ def begin(sim: Sim, audit: Audit) -> None:
     audit.owed_bytes = 0
     audit.disk_ns = audit.marked_disk_ns = 0
     audit.known_issued = audit.marked_issued = audit.left = audit.settled = audit.known_settled = audit.issued
+    audit.begun = audit.issued
     audit.left_ns = 0
     audit.was_down = False
 
