@@ -18,19 +18,21 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import BESIDE, Engine, Sim
-from vftsim.platform.protection import machine, reprotection
+from vftsim.platform.protection import machine, output_buffer, reprotection
 from vftsim.platform.protection._replication_records import (
     BROKEN,
     FAILING_OVER,
     PROTECTED,
     Replication,
     abandon,
+    outputs_at_risk,
     replications,
 )
 from vftsim.platform.protection.account import note
 from vftsim.platform.protection.checkpoint import IntervalFields, PauseSpec, checkpoint, checkpoints
 from vftsim.platform.protection.guard import Guard, protection
 from vftsim.platform.protection.mechanism import GUEST_ERROR, PROTECTIONS, guest_error, lose_machine, primary_crash
+from vftsim.platform.protection.output_buffer import OutputBuffer
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import crash_primary, fail_over, roll_back
 from vftsim.platform.protection.rollback import use_cut
@@ -110,8 +112,23 @@ def crash_host(sim: Sim, guard: Guard) -> None:
         # What was planned for the guest is stale by these tokens.
         replications(sim)[guard.row].step = 0
         replications(sim)[guard.row].live = 0
-        abandon(sim, guard)
+        output_buffer.lose(sim, guard)
         lose_machine(sim, guard)
+
+
+@micro_checkpoint.implements(abandon)
+def lose_outputs(sim: Sim, guard: Guard) -> None:
+    """Lose what the primary holds; one that goes back on its own host goes on sending what its last state allows."""
+    if checkpoints(sim)[guard.row].is_local:
+        output_buffer.lose_unacknowledged(sim, guard)
+    else:
+        output_buffer.lose(sim, guard)
+
+
+@micro_checkpoint.implements(outputs_at_risk)
+def outputs_not_leaving(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> int:
+    """Return how many outputs those are."""
+    return output_buffer.held(buffer) - (buffer.leaving.length if checkpoints(sim)[guard.row].is_local else 0)
 
 
 @micro_checkpoint.implements(guest_error)

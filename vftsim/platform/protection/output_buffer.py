@@ -208,6 +208,11 @@ def lose(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
     for row in port_list.rows(sim, guard.ports):
         burst_lines(sim)[row].free_ns = 0
     lose_list(sim, buffer, buffer.leaving)
+    lose_unacknowledged(sim, guard)
+
+
+def lose_unacknowledged(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> None:
+    """Lose what waits for a state."""
     lose_list(sim, buffer, buffer.sealed)
     lose_list(sim, buffer, buffer.fresh)
 
