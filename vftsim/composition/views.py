@@ -89,8 +89,9 @@ def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
         return True
     if paths and any(program.peers for domain in spec.domains.values() for program in domain.applications.values()):
         return True
-    arriving = (each for each in spec.workloads.values() if spec.arrival_of(each)[:2] == (host, network))
-    return overload(spec, host, network) > 1.0 or any(workload.needs_link for workload in arriving)
+    arriving = [each for each in spec.workloads.values() if spec.arrival_of(each)[:2] == (host, network)]
+    profiles = (load.load_profile for each in arriving for load in each.load_profiles().values())
+    return overload(spec, host, network) > 1.0 or any(profiles) or any(each.needs_link for each in arriving)
 
 
 def overload(spec: ModelSpec, host: str, network: str) -> float:

@@ -3,7 +3,7 @@
 Calls arrive as a Poisson process; of about ten packets a call half are received and answered,
 three fifths of them at set-up and the rest at tear-down one hold time later.  A tenth of the calls go
 through the media server, which is how stream count and call rate hang together.  Calls that are up at the start
-come to their end as others do.
+come to their end as others do.  With a load profile set-ups follow it, and tear-downs as it was one hold time before.
 
 Left out: losses and queues of the network (the lab's clients shared a fast LAN with the server), but for those of a
 line that does not carry what is sent.
@@ -20,6 +20,7 @@ from vftsim.sampling import Streams, poisson_gaps_ns
 from vftsim.spec.units import MS, PositiveDurationNs
 from vftsim.workloads.account import add_streams, count_delivered, count_lost
 from vftsim.workloads.flow import FlowDriver, FlowResult
+from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.parts import WORKLOADS, RunProfile, Target, WorkloadSpec
 
 calls = workload.kind("calls")
@@ -45,7 +46,7 @@ class CallSource:
         setup = max(1, round(spec.received_packets * 0.6))
         shares = ((_SETUP, setup), (_TEARDOWN, spec.received_packets - setup))
         self._requests = [
-            _Requests(spec, streams, 2 * number + phase, packets, end_ns)
+            _Requests(spec, streams, 2 * number + phase, packets, end_ns, 0 if phase == _SETUP else -spec.hold)
             for phase, packets in shares
             if packets and spec.calls_per_s > 0.0
         ]
@@ -63,14 +64,22 @@ class CallSource:
 
 
 class _Requests:
-    """Set-ups or tear-downs: Poisson at the call rate, each a few packets in a row."""
+    """Set-ups or tear-downs: Poisson at the call rate, each a few packets in a row.
 
-    def __init__(self, spec: "CallsSpec", streams: Streams, entity: int, packets: int, end_ns: int) -> None:
-        self._rate_per_s = spec.calls_per_s
+    When a run begins the load profile is at ``begin_ns``.
+    """
+
+    def __init__(
+        self, spec: "CallsSpec", streams: Streams, entity: int, packets: int, end_ns: int, begin_ns: int
+    ) -> None:
+        self._spec = spec
         self._streams = streams
         self._entity = entity
         self._offsets_ns = np.arange(packets, dtype=np.int64) * spec.packet_gap
         self._end_ns = end_ns
+        self._begin_ns = begin_ns
+        self._load_ns = spec.load_ns(begin_ns)
+        self._longest_ns = int(spec.load_ns(begin_ns + end_ns) - self._load_ns) + 1
         self._drawn = 0
         self._last_ns = 0
         self._waiting_ns = np.empty(0, np.int64)
@@ -92,16 +101,23 @@ class _Requests:
     def _draw(self) -> None:
         uniforms = self._streams.uniforms("signaling.gap", self._entity, start=self._drawn, count=_CALLS)
         # Gaps beyond the end are all alike; cut, their sum stays within 64 bits.
-        gaps_ns = np.minimum(poisson_gaps_ns(uniforms, self._rate_per_s), self._end_ns + 1)
-        times_ns = self._last_ns + np.cumsum(gaps_ns)
+        times_ns = self._times_ns(np.minimum(poisson_gaps_ns(uniforms, self._spec.calls_per_s), self._longest_ns))
         self._drawn += _CALLS
         self._last_ns = int(times_ns[-1])
         packets_ns = (times_ns[:, None] + self._offsets_ns).ravel()
         self._waiting_ns = np.concatenate([self._waiting_ns, packets_ns[packets_ns <= self._end_ns]])
 
+    def _times_ns(self, gaps_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the instants of the next calls."""
+        if not self._spec.load_profile:
+            return self._last_ns + np.cumsum(gaps_ns)
+        loads_ns = self._load_ns + np.cumsum(gaps_ns.astype(np.float64))
+        self._load_ns = float(loads_ns[-1])
+        return np.minimum(self._spec.all_due_ns(loads_ns) - self._begin_ns, self._end_ns + 1).astype(np.int64)
+
 
 @WORKLOADS.register
-class CallsSpec(WorkloadSpec):
+class CallsSpec(LoadProfileSpec, WorkloadSpec):
     """Calls from outside."""
 
     load_key = "calls_per_s"
@@ -124,11 +140,11 @@ class CallsSpec(WorkloadSpec):
     @property
     def wire_bits_per_s(self) -> float:
         """Of what the server receives."""
-        return self.calls_per_s * self.received_packets * 8 * MESSAGE_BYTES
+        return self.calls_per_s * self.mean_share * self.received_packets * 8 * MESSAGE_BYTES
 
     def packets(self, profile: RunProfile) -> float:
         """So many a call, those of calls that were up at the start too."""
-        return self.calls_per_s * profile.seconds * self.received_packets
+        return self.calls_per_s * self.load_ns(profile.length_ns) / 1e9 * self.received_packets
 
     def in_flight(self, profile: RunProfile) -> float:
         """Packets drawn ahead of calls that are up."""

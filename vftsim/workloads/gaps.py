@@ -9,12 +9,14 @@ Draws are those of the usual rate.
 Left out: shares that change within a stretch; several short ones in a row come close.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from math import fsum
 from typing import Annotated, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, Record, Sim, Table
@@ -29,7 +31,7 @@ class StretchSpec(Spec):
 
     duration: PeriodNs = Field(description="How long it lasts.")
     rate: Annotated[float, replace(PERCENT, upper=100_000, example="300 %")] = Field(
-        description="Share of the workload's `rate` that comes in it; 0: nothing."
+        description="Share of the workload's usual rate that comes in it; 0: nothing."
     )
 
 
@@ -129,7 +131,7 @@ class LoadProfileSpec(Spec):
         """The mean rate as a share of the usual one."""
         if not self.load_profile:
             return 1.0
-        return fsum(stretch.duration * stretch.rate for stretch in self.load_profile) / (100.0 * self.profile_ns)
+        return math.fsum(stretch.duration * stretch.rate for stretch in self.load_profile) / (100.0 * self.profile_ns)
 
     @property
     def highest_share(self) -> float:
@@ -168,6 +170,27 @@ class LoadProfileSpec(Spec):
             due_ns += stretch.duration
         return due_ns
 
+    def all_due_ns(self, loads_ns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return :meth:`due_ns` of each."""
+        if not self.load_profile:
+            return loads_ns
+        wholes, left_ns = np.divmod(loads_ns, self.mean_share * self.profile_ns)
+        ends_ns = [*accumulate((stretch.duration for stretch in self.load_profile), initial=0)]
+        come_ns = [*map(self.load_ns, ends_ns[:-1]), self.mean_share * self.profile_ns]
+        due_ns: NDArray[np.float64] = wholes * self.profile_ns + np.interp(left_ns, come_ns, ends_ns)
+        return due_ns
+
+    def share_of_last(self, mean_ns: int) -> float:
+        """Return the share of the usual number under way at the start, of what lasts an exponential time."""
+        if not self.load_profile:
+            return 1.0
+        shares, age = [], 0.0
+        for stretch in reversed(self.load_profile):
+            lasts = stretch.duration / mean_ns
+            shares.append(math.exp(-age) * -math.expm1(-lasts) * stretch.rate / 100.0)
+            age += lasts
+        return math.fsum(shares) / -math.expm1(-age)
+
     def load_ns(self, end_ns: int) -> float:
         """Return in what time at the usual rate as much comes as from the start to ``end_ns``; below 0 before it."""
         if not self.load_profile:
@@ -177,7 +200,7 @@ class LoadProfileSpec(Spec):
         for stretch in self.load_profile:
             loads_ns.append(min(left_ns, stretch.duration) * stretch.rate / 100.0)
             left_ns -= min(left_ns, stretch.duration)
-        return fsum(loads_ns)
+        return math.fsum(loads_ns)
 
     def add_profile(self, engine: Engine) -> list[int]:
         """Add the stretches; return their rows."""

@@ -7,7 +7,8 @@ that samples at ticks would charge the same vCPU for ever.  Sender and receiver 
 stream sit on one machine, so the measured delay is that of the way there and back (Patnaik 2009, 4).
 With ``hold`` the streams are those of calls that come as a Poisson process and last for an exponential time, all
 admitted: their number has a Poisson distribution (M/M/inf) whose mean, the offered traffic in erlang (ITU-T E.600), is
-``streams``, also when the run begins.
+``streams``, also when the run begins.  With a load profile calls come as it says; of what came before a run those are
+under way that last for so long.
 With ``sending_grid`` the clients' timers fire on a common grid only, as those of a kernel with a tick
 do; packets of one instant then follow each other on the wire.
 
@@ -18,11 +19,11 @@ line that does not carry what is sent.
 import math
 import struct
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vftsim.errors import RunFailure
 from vftsim.platform.io.link import BITS_NS
@@ -32,6 +33,7 @@ from vftsim.spec import Spec, format_duration
 from vftsim.spec.units import MS, DurationNs, PositiveDurationNs
 from vftsim.workloads.account import add_streams, count_delivered, count_lost
 from vftsim.workloads.flow import FlowDriver, FlowResult
+from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.voice_quality import G711_CONCEALED_BPL, Codec
 from vftsim.workloads.wire import Address, Seen, Wire
@@ -136,13 +138,14 @@ def calls(
     """Return when each stream of a run begins and ends, in ns."""
     if not spec.hold:
         return np.zeros(spec.streams, np.int64), np.full(spec.streams, end_ns + 1, np.int64)
-    # As many come in one holding time as are under way when the run begins, which go on for as long as new ones.
-    come = spec.streams * (1 + end_ns / spec.hold)
+    # As many come in that part of a holding time as are under way at first, which go on for as long as new ones.
+    part = spec.share_of_last(spec.hold)
+    come = spec.streams * (part + spec.load_ns(end_ns) / spec.hold)
     most = math.ceil(come + 10 * math.sqrt(come))
     if most >= 2**_STREAM_BITS:
         raise RunFailure(f"about {come:.0f} calls come in the run; let fewer come, or last longer (streams, hold)")
     gaps = -np.log(streams.uniforms("media.call", number, count=most)) / max(spec.streams, 1)
-    begins_ns = np.maximum((np.cumsum(gaps) - 1) * spec.hold, 0).astype(np.int64)
+    begins_ns = np.clip(spec.all_due_ns((np.cumsum(gaps) - part) * spec.hold), 0, end_ns + 1).astype(np.int64)
     lasts_ns = -np.log(streams.uniforms("media.hold", number, count=most)) * spec.hold
     count = int(np.searchsorted(begins_ns, end_ns, side="right"))
     return begins_ns[:count], (begins_ns + lasts_ns.astype(np.int64))[:count]
@@ -189,7 +192,7 @@ class CodecSpec(Spec):
 
 
 @WORKLOADS.register
-class RtpSpec(WorkloadSpec):
+class RtpSpec(LoadProfileSpec, WorkloadSpec):
     """Media streams from outside."""
 
     speaks = "rtp"
@@ -230,6 +233,12 @@ class RtpSpec(WorkloadSpec):
     )
     codec: CodecSpec = Field(default_factory=CodecSpec, description="Codec, for voice quality.")
 
+    @model_validator(mode="after")
+    def _come(self) -> Self:
+        if self.load_profile and not self.hold:
+            raise ValueError("load_profile: streams that last as long as the run come at no rate; give their hold")
+        return self
+
     def wire(self, application: ApplicationSpec) -> Wire:
         """RTP over UDP."""
         return RtpWire(self.interval)
@@ -251,11 +260,11 @@ class RtpSpec(WorkloadSpec):
     @property
     def wire_bits_per_s(self) -> float:
         """Frames of all streams."""
-        return self.streams * self.frame_bytes * 8e9 / self.interval
+        return self.streams * self.mean_share * self.frame_bytes * 8e9 / self.interval
 
     def packets(self, profile: RunProfile) -> float:
         """One of each stream in an interval."""
-        return self.streams * profile.length_ns / self.interval
+        return self.streams * self.load_ns(profile.length_ns) / self.interval
 
     def in_flight(self, profile: RunProfile) -> float:
         """Packets drawn ahead."""
