@@ -154,6 +154,39 @@ def test_rtds_lets_one_that_runs_go_on_at_the_end_of_a_period():
     assert lab.decisions() == [(instant, "AB"[n % 2]) for n, instant in enumerate(instants)]
 
 
+def test_rtds_one_that_is_out_of_budget_makes_a_pcpu_choose_anew():
+    """1 pCPU: A 2 of 10 ms, B and C 5 of 20 ms, without extra time.
+
+    2: A is out of budget and B comes first.  A looks for a pCPU all the same (``rt_context_saved``), as its deadline is
+    before B's: that chooses anew, and C, as urgent as B, goes first.  7: B; C's deadline is no earlier than B's.
+    10: A is refilled (20), which is not before B's.  12: A.
+    """
+    lab = Lab(Rtds())
+    ms = DURATION.parse
+    lab.domain("A", budget=ms("2 ms"), extratime=False)
+    for name in "BC":
+        lab.domain(name, period=ms("20 ms"), budget=ms("5 ms"), extratime=False)
+    lab.hog("A", "B", "C")
+    lab.run(20)
+    assert lab.decisions() == [(0, "A"), (2, "B"), (2, "C"), (7, "B"), (12, "A"), (14, "-")]
+
+
+def test_rtds_those_refilled_together_begin_in_turn():
+    """1 pCPU: A 7 and B 4 of 20 ms, B from 1 ms on: A is refilled first, then B, and B is the first to look for a pCPU.
+
+    ``repl_timer_handler`` queues them in the order of its list, and plans the next refills from the last to the first.
+    """
+    lab = Lab(Rtds())
+    ms = DURATION.parse
+    lab.domain("A", period=ms("20 ms"), budget=ms("7 ms"), extratime=False)
+    lab.domain("B", period=ms("20 ms"), budget=ms("4 ms"), extratime=False)
+    lab.hog("A")
+    lab.hog("B", at_ms=1)
+    lab.run(70)
+    first, second, third = [(0, "A"), (7, "B"), (11, "-")], [(20, "A"), (27, "B"), (31, "-")], [(40, "B"), (44, "A")]
+    assert lab.decisions() == [*first, *second, *third, (51, "-"), (60, "A"), (67, "B")]
+
+
 def test_rtds_shares_of_equal_vcpus():
     """Three on 2 pCPUs: a period has 8 ms for one and 6 for the others, by turns.
 

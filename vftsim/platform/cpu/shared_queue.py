@@ -172,8 +172,11 @@ def find_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
     Charges what runs on the pCPUs it may use, unless one of them is idle.
     """
-    if not eligible(sim, host, vcpu):
-        return 0
+    return place_for(sim, host, vcpu) if eligible(sim, host, vcpu) else 0
+
+
+def place_for(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return an idle pCPU for ``vcpu``, else one whose vCPU it pre-empts, 0 if there is none; it may run now or not."""
     idle = idle_place(sim, host, vcpu)
     return idle if idle != 0 else place_of_another(sim, host, vcpu)
 

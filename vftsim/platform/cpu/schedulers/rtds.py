@@ -8,28 +8,32 @@ Rules (Xen ``sched_rt.c``, since 4.7 driven by events):
 * One run queue: the earliest deadline runs first, on any pCPU of its affinity; a vCPU that wakes, or is refilled
   without budget, takes an idle pCPU, else it pre-empts the latest deadline.
 * At the end of a period all vCPUs that are due are refilled, and then one that runs goes on, unless the first that
-  waits is more urgent (``repl_timer_handler``).  When a pCPU chooses, one that waits and is as urgent goes first.
+  waits is more urgent (``repl_timer_handler``).  Those that waited are queued anew, in the order in which they were
+  planned to be refilled.  When a pCPU chooses, one that waits and is as urgent goes first.
+* Who loses its pCPU looks for another as one that wakes does, even without budget: the pCPU that is asked then
+  chooses anew (``rt_context_saved``).
 * Without budget a vCPU waits for its next period.  With ``extratime`` it goes on instead, one priority
   level lower, with its budget refilled; all at a higher level go first.  The level returns to 0 at the
   period's end.
 * A vCPU that wakes after its deadline starts a period whose end is the next multiple of its period.
 
-Left out: the scheduler's own quantum and cache placement.  There is no admission control, as in Xen: a set of
-vCPUs that asks for too much misses deadlines.
+Left out: the scheduler's own quantum, cache placement, and that from 4.11 on the code keeps its refills in the order of
+levels before that of deadlines, so that one on extra time may be refilled late.  There is no admission control, as in
+Xen: a set of vCPUs that asks for too much misses deadlines.
 """
 
 import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table
+from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
-from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, domains, hosts, pcpus, vcpus
+from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import Deadline, begin_period, deadlines, plan, share_one_deadline_queue
 from vftsim.platform.cpu.shared_queue import waiting_list
@@ -42,27 +46,30 @@ rtds = share_one_deadline_queue(scheduler.scheduler.kind("rtds"))
 
 
 class RtdsHost(Record):
-    """A host's counter: budgets that were used up."""
+    """A host's vCPUs that are awake: those to be refilled, the first first, and those that are being; its counter."""
 
+    refills: Fifo
+    refilled: Fifo
     depletions: int
 
 
 class RtdsVcpu(Record):
     """A vCPU's server; ``level`` 0 is the highest.
 
-    ``is_due``: its period has just ended, and ``was_depleted``: it had no budget.
+    ``is_depleted``: it has been left without budget since the last refill that found it waiting.
     """
 
     period_ns: int
     budget_ns: int
     has_extratime: bool
     level: int
-    is_due: bool
-    was_depleted: bool
+    is_depleted: bool
+    next_refill: int
 
 
 rtds_hosts = Table("rtds_hosts", RtdsHost, beside=hosts)
 rtds_vcpus = Table("rtds_vcpus", RtdsVcpu, beside=vcpus)
+refill_list = Chain(rtds_vcpus, "next_refill")
 
 
 @SCHEDULERS.register
@@ -144,6 +151,40 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         begin_period(sim, host, vcpu)
     elif deadlines(sim)[vcpu.row].alarm == 0:
         plan(sim, vcpu)
+    line_up_refill(sim, host, vcpu)
+
+
+def line_up_refill(sim: Sim, host: Host, vcpu: Vcpu, period: Deadline = BESIDE) -> None:
+    """Plan its refill behind those that are due as early."""
+    refills = rtds_hosts(sim)[host.row].refills
+    before = 0
+    row = refills.first
+    while row != 0 and deadlines(sim)[row].deadline_ns <= period.deadline_ns:
+        before = row
+        row = rtds_vcpus(sim)[row].next_refill
+    refill_list.insert_after(sim, refills, before, vcpu.row)
+
+
+@rtds.implements(scheduler.block)
+def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Free its pCPU, and refill it no more."""
+    _deadlines.block(sim, host, vcpu)
+    refill_list.remove(sim, rtds_hosts(sim)[host.row].refills, vcpu.row)
+
+
+@rtds.implements(scheduler.choose)
+def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Ask a pCPU also for one that has lost its own without budget."""
+    before = shared_queue.queue_pcpus(sim)[pcpu.row].current
+    chosen = shared_queue.choose(sim, host, pcpu)
+    if before not in (0, chosen) and deadlines(sim)[before].left_ns == 0:
+        ask_for(sim, shared_queue.place_for(sim, host, vcpus(sim)[before]))
+    return chosen
+
+
+def ask_for(sim: Sim, pcpu: int) -> None:
+    if pcpu != 0:
+        request_reschedule(sim, pcpus(sim)[pcpu])
 
 
 @rtds.implements(scheduler.charge)
@@ -155,6 +196,7 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, period: Deadline = BES
     rtds_hosts(sim)[host.row].depletions += 1
     period.left_ns = 0
     rtds_vcpu = rtds_vcpus(sim)[vcpu.row]
+    rtds_vcpu.is_depleted = not rtds_vcpu.has_extratime
     if rtds_vcpu.has_extratime:
         set_level(sim, host, vcpu, rtds_vcpu.level + 1)
         period.left_ns = rtds_vcpu.budget_ns
@@ -169,33 +211,34 @@ def refill(sim: Sim, host: Host, vcpu: Vcpu, period: Deadline = BESIDE, rtds_vcp
 
 
 @rtds.implements(_deadlines.end_period)
-def refill_all(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Refill all vCPUs that are due, and then look where others are to run."""
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        rtds_vcpu = rtds_vcpus(sim)[row]
-        period = deadlines(sim)[row]
-        rtds_vcpu.is_due = vcpus(sim)[row].state != BLOCKED and period.deadline_ns <= sim.now_ns
-        rtds_vcpu.was_depleted = period.left_ns == 0
-        if rtds_vcpu.is_due:
-            begin_period(sim, host, vcpus(sim)[row])
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        if rtds_vcpus(sim)[row].is_due:
-            tickle_after_refill(sim, host, vcpus(sim)[row])
+def refill_all(sim: Sim, host: Host, vcpu: Vcpu, rtds_host: RtdsHost = BESIDE) -> None:
+    """Refill all vCPUs that are due, and then, the last of them first, look where others are to run."""
+    refilled = rtds_host.refilled
+    while rtds_host.refills.length > 0 and deadlines(sim)[rtds_host.refills.first].deadline_ns <= sim.now_ns:
+        row = refill_list.pop(sim, rtds_host.refills)
+        begin_period(sim, host, vcpus(sim)[row])
+        if shared_queue.queue_vcpus(sim)[row].is_waiting:
+            waiting_list.remove(sim, shared_queue.queue_hosts(sim)[host.row].waiting, row)
+            shared_queue.enqueue(sim, host, vcpus(sim)[row])
+        refill_list.push_front(sim, refilled, row)
+    while refilled.length > 0:
+        row = refill_list.pop(sim, refilled)
+        tickle_after_refill(sim, host, vcpus(sim)[row])
+        line_up_refill(sim, host, vcpus(sim)[row])
 
 
-def tickle_after_refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def tickle_after_refill(sim: Sim, host: Host, vcpu: Vcpu, rtds_vcpu: RtdsVcpu = BESIDE) -> None:
     """Let the first that waits pre-empt if it is more urgent than one that runs; let one that had no budget run."""
-    candidate = vcpu
     if shared_queue.queue_vcpus(sim)[vcpu.row].current_on != 0:
         first = first_waiting(sim, host)
-        if first == 0 or not shared_queue.is_more_urgent(sim, host, vcpus(sim)[first], vcpu):
+        if first != 0:
+            if shared_queue.is_more_urgent(sim, host, vcpus(sim)[first], vcpu):
+                ask_for(sim, shared_queue.find_pcpu(sim, host, vcpus(sim)[first]))
             return
-        candidate = vcpus(sim)[first]
-    elif not rtds_vcpus(sim)[vcpu.row].was_depleted:
-        return
-    pcpu = shared_queue.find_pcpu(sim, host, candidate)
-    if pcpu != 0:
-        request_reschedule(sim, pcpus(sim)[pcpu])
+    if rtds_vcpu.is_depleted:
+        rtds_vcpu.is_depleted = False
+        if shared_queue.queue_vcpus(sim)[vcpu.row].is_waiting:
+            ask_for(sim, shared_queue.find_pcpu(sim, host, vcpu))
 
 
 def first_waiting(sim: Sim, host: Host) -> int:
