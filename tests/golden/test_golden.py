@@ -37,7 +37,10 @@ of pinned machines that meet late: one that wakes under cfs or esxi counts from 
 (``media-cfs-quota-shares``, ``virtual-shared-core-cfs``, ``virtual-shared-core-esxi``).  By queues of loads that know
 nothing of each other: those whose periods divide each other do not begin together (20 with a vmkernel and a manager),
 nor does background traffic of several kinds (``shared-nic-bursts``, ``shared-nic-ramp``).  By the time that there is:
-what a secondary has not replayed when its host crashes it never does (three of a backup's crash).
+what a secondary has not replayed when its host crashes it never does (three of a backup's crash).  By a model of the
+lists and timers of Xen's ``rt.c``: who goes first of those that are equally urgent (``media-rtds``,
+``virtual-shared-core-rtds``).  By limits of machines with several vCPUs: what those run that are on a pCPU has been
+consumed (``media-esxi``, ``media-esxi-shares-limits``, ``virtual-shared-core-esxi``).
 """
 
 from typing import Any

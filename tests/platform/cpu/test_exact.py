@@ -53,12 +53,12 @@ def test_zvm_interval_is_that_of_exact_fractions():
 
 
 def test_a_machine_that_has_idled_for_a_day_has_a_full_reserve():
-    """100 pCPUs reserved: the product of rate and time would be 8.6e21."""
+    """100 pCPUs reserved, and one used for 0.5 ms since: the product of rate and time would be 8.6e21."""
     lab = Lab(Esxi(), pcpus=100)
     row = lab.domain("A", reservation=10_000)
     lab.burst("A", 0, 86_400_000, demand_ms=1)
     lab.run(86_400_000.5)
-    assert lab.engine.rows(machines)[row].reserve == 100 * 10**6 * 50 * MS
+    assert lab.engine.rows(machines)[row].reserve == 100 * 10**6 * 50 * MS + 99 * 10**6 * MS // 2
 
 
 def test_a_quantum_that_leaves_64_bits_is_refused():

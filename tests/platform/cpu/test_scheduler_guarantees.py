@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tests.platform.cpu.host_lab import MS, Lab
+from tests.platform.cpu.host_lab import HOG_NS, MS, Lab
 from vftsim.errors import UsageError
 from vftsim.platform.cpu.schedulers.cfs import Cfs
 from vftsim.platform.cpu.schedulers.credit import Credit
@@ -28,6 +28,45 @@ def test_reservation_is_kept_against_larger_shares():
     """500 of 3500 shares would be 14 %; reserved are 60 %.  The rest goes 2:1."""
     got = _percents(Esxi(), a={"shares": 500, "reservation": 60}, b={"shares": 2000}, c={"shares": 1000})
     assert got == pytest.approx({"a": 60, "b": 26.7, "c": 13.3}, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("pcpus", "vcpus", "reserved", "shares"),
+    [(1, (1,) * 6, (25, 45, 25, 5, 0, 0), (4000, 100) * 3), (2, (1, 1, 2), (25, 100, 40), (4000, 1000, 2000))],
+)
+def test_every_reservation_is_kept_also_where_others_run_for_longer_than_it_fills(pcpus, vcpus, reserved, shares):
+    lab = Lab(Esxi(), pcpus)
+    for number, count in enumerate(vcpus):
+        lab.domain(str(number), count, reservation=reserved[number], shares=shares[number])
+    lab.hog(*lab.domains)
+    lab.run(1000)
+    before_ns = {name: lab.run_ns(name) for name in lab.domains}
+    lab.run(9000)
+    for number, percent in enumerate(reserved):
+        assert lab.run_ns(str(number)) - before_ns[str(number)] >= (percent - 1) * 80 * MS
+
+
+def test_a_limit_stops_all_vcpus_of_a_machine_at_once():
+    """120 % is 60 ms in each 50: A0 alone for 20 ms, then both for 20; from 50 on both for 30."""
+    lab = Lab(Esxi(), 3)
+    lab.domain("A", vcpus=2, limit=120)
+    lab.work("A", 0, HOG_NS, "interrupt", vcpu=0)
+    lab.work("A", 20, HOG_NS, "interrupt", vcpu=1)
+    lab.run(99)
+    assert lab.decisions(0) == [(0, "A0"), (40, "-"), (50, "A0"), (80, "-")]
+    assert lab.decisions(1) == [(20, "A1"), (40, "-"), (50, "A1"), (80, "-")]
+
+
+def test_a_machine_has_consumed_what_its_other_vcpus_are_running():
+    """A0 runs from 1 ms on; at 50 A has had 98 ms for each 1000 shares and B 50: B goes on, and A1 waits until 51."""
+    lab = Lab(Esxi(), 2)
+    lab.domain("A", vcpus=2, shares=500)
+    lab.domain("B", shares=1000)
+    lab.hog("B")
+    lab.work("A", 1, HOG_NS, "interrupt", vcpu=0)
+    lab.work("A", 2, HOG_NS, "interrupt", vcpu=1)
+    lab.run(60)
+    assert lab.recorder.decisions == [(0, 0, "B"), (1, 1, "A0"), (51, 1, "A1")]
 
 
 def test_a_reservation_below_the_share_changes_nothing():

@@ -10,9 +10,11 @@ Rules (vSphere Resource Management Guide; VMware, "The CPU Scheduler in vSphere 
 As modelled: a machine's virtual time advances by CPU time / shares; the smallest runs first, and one
 that comes back from idling or from its limit starts level with the others (start-time fair queueing): with those that
 have run last on the pCPUs that it may use, the one furthest ahead of them.
-Machines that are behind their reservation go before all others: a reservation fills an account at its
-rate, up to one quantum's worth, and running empties it.  A limit is a quota for each period, an overrun
-is owed in the next one.  A waking vCPU takes an idle pCPU, else pre-empts the vCPU furthest ahead.
+Machines that are behind their reservation go before all others, the one that is owed most first: a reservation fills
+an account at its rate, and running empties it.  It holds one quantum's worth of what a machine has not used while it
+idled, and of what it has waited for as much as others may run before it: a quantum for each pCPU and machine.  A limit
+is a quota for each period, which stops all vCPUs of the machine when it is used up.  A waking vCPU takes an idle pCPU,
+else pre-empts the vCPU furthest ahead.  What runs is charged before vCPUs are compared.
 
 Admission control is :meth:`Esxi.install` refusing reservations beyond the host.
 Assumption: the limit's period equals the quantum's default; the product does not document it.
@@ -25,14 +27,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, EventKind, Failure, Record, Sim, Table, at, event, fail
+from vftsim.kernel import BESIDE, Engine, EventKind, Failure, Record, Sim, Table, at, event, fail, timer
 from vftsim.platform.arithmetic import LARGEST, scaled
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.host import sync_running
+from vftsim.platform.cpu.host import request_reschedule, sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
-from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, pcpus, vcpus
+from vftsim.platform.cpu.records import IDLE_FOREVER, RUNNING, Domain, Host, Pcpu, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.rows import fill_row
 from vftsim.spec.units import DURATION, MS, PeriodNs
 
@@ -47,12 +49,15 @@ class EsxiHost(Record):
     """A host's parameters.
 
     ``lets_run``: every vCPU has a pCPU of its own and no limit, so that there is nothing to decide and no
-    slice has to end.
+    slice has to end.  ``charges_all``: some machine has several vCPUs, which use one account together.
+    ``most_reserve`` is the most that a reservation's account holds.
     """
 
     quantum_ns: int
+    most_reserve: int
     limit_period_ns: int
     lets_run: bool
+    charges_all: bool
 
 
 class EsxiPcpu(Record):
@@ -62,7 +67,10 @@ class EsxiPcpu(Record):
 
 
 class Machine(Record):
-    """The accounts of a virtual machine; rates in millionths of a pCPU, reserve in ns times a million."""
+    """The accounts of a virtual machine; rates in millionths of a pCPU, reserve in ns times a million.
+
+    ``used_up`` is the event planned for when its limit is used up (0: none).
+    """
 
     shares: int
     reservation_ppm: int
@@ -72,6 +80,7 @@ class Machine(Record):
     reserve_at_ns: int
     whole_quota_ns: int
     quota_ns: int
+    used_up: int
 
 
 esxi_hosts = Table("esxi_hosts", EsxiHost, beside=hosts)
@@ -106,18 +115,22 @@ class Esxi(SchedulerSpec):
     def install(self, engine: Engine, host: int) -> None:
         """Open an account for each machine."""
         esxi_host = fill_row(engine, esxi_hosts, host, self)
-        for row in domains_of(engine, host):
+        rows = domains_of(engine, host)
+        quanta = int(engine.rows(hosts)[host].pcpus) + len(rows)
+        esxi_host.most_reserve = min(self.quantum * _MILLION * quanta, LARGEST)
+        for row in rows:
             self._open(engine, row)
         esxi_host.lets_run = has_own_pcpus(engine, host) and not any(
-            engine.rows(machines)[row].limit_ppm for row in domains_of(engine, host)
+            engine.rows(machines)[row].limit_ppm for row in rows
         )
+        esxi_host.charges_all = any(engine.rows(domains)[row].vcpus > 1 for row in rows)
 
     def refusal(self, pcpus: int, domains: Sequence[PlacedDomain]) -> str:
         """Return why the host cannot keep its reservations (admission control), or account for them."""
         reserved_ppm = sum(_ppm(domain.scheduling.reservation) for domain in domains)
         if reserved_ppm > pcpus * _MILLION:
             return f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed the host's {pcpus * 100} %"
-        if reserved_ppm and self.quantum * max(reserved_ppm, _MILLION) > LARGEST:
+        if reserved_ppm and self.quantum * _MILLION * (pcpus + len(domains)) > LARGEST:
             return f"a quantum of {DURATION.format(self.quantum)} is too long to account for reservations"
         return ""
 
@@ -157,14 +170,13 @@ def attach(sim: Sim, host: Host) -> None:
 
 @esxi.implements(shared_queue.urgency)
 def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
-    """Machines behind their reservation first, then by virtual time."""
+    """Machines behind their reservation first, the one that is owed most first of all; then by virtual time."""
     machine = machines(sim)[vcpu.domain]
-    rank = 1
     if machine.reservation_ppm > 0:
         grow_reserve(sim, host, machine)
         if machine.reserve > 0:
-            rank = 0
-    return rank, machine.virtual_time
+            return 0, -machine.reserve
+    return 1, machine.virtual_time
 
 
 @esxi.implements(shared_queue.eligible)
@@ -174,30 +186,42 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     return machine.limit_ppm == 0 or machine.quota_ns > 0
 
 
+@esxi.implements(shared_queue.place_of_another)
+def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Compare what machines have consumed up to now, also where the vCPU may not run."""
+    charge_all(sim, host)
+    return shared_queue.place_by_urgency(sim, host, vcpu)
+
+
+def charge_all(sim: Sim, host: Host, esxi_host: EsxiHost = BESIDE) -> None:
+    if esxi_host.charges_all and not esxi_host.lets_run:
+        sync_running(sim, host)
+
+
+@esxi.implements(scheduler.choose)
+def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Choose by what machines have consumed up to now."""
+    charge_all(sim, host)
+    return shared_queue.choose(sim, host, pcpu)
+
+
 @esxi.implements(shared_queue.longest_ns)
 def slice_of(sim: Sim, host: Host, vcpu: Vcpu, esxi_host: EsxiHost = BESIDE) -> int:
-    """One quantum, or what the limit leaves of it to each vCPU of the machine that runs."""
-    if esxi_host.lets_run:
-        return IDLE_FOREVER
-    quantum_ns = esxi_host.quantum_ns
-    machine = machines(sim)[vcpu.domain]
-    if machine.limit_ppm == 0:
-        return quantum_ns
-    domain = domains(sim)[vcpu.domain]
-    running = 0
-    for queue_vcpu in shared_queue.queue_vcpus.span(sim, domain.first_vcpu, domain.vcpus):
-        if queue_vcpu.current_on != 0:
-            running += 1
-    return min(quantum_ns, max(machine.quota_ns // running, 1))
+    """One quantum."""
+    return IDLE_FOREVER if esxi_host.lets_run else esxi_host.quantum_ns
 
 
 @esxi.implements(shared_queue.on_wake)
 def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Start level with the others, just before those who wait there."""
+    """Start level with the others, just before those who wait there, with a quantum's worth of the reservation."""
     # Asked before this vCPU is queued, so that it does not count itself.
-    if not is_active(sim, domains(sim)[vcpu.domain]):
-        machine = machines(sim)[vcpu.domain]
-        machine.virtual_time = max(machine.virtual_time, level_for(sim, host, vcpu) - 1)
+    if is_active(sim, domains(sim)[vcpu.domain]):
+        return
+    machine = machines(sim)[vcpu.domain]
+    machine.virtual_time = max(machine.virtual_time, level_for(sim, host, vcpu) - 1)
+    if machine.reservation_ppm != 0:
+        grow_reserve(sim, host, machine)
+        machine.reserve = min(machine.reserve, machine.reservation_ppm * esxi_hosts(sim)[host.row].quantum_ns)
 
 
 def level_for(sim: Sim, host: Host, vcpu: Vcpu) -> int:
@@ -218,12 +242,38 @@ def is_active(sim: Sim, domain: Domain) -> bool:
 
 
 @esxi.implements(shared_queue.on_chosen)
-def raise_floor(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Let the level rise to the one who runs for its shares."""
+def take_note(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Let the level rise to the one who runs for its shares; look when its machine's limit will be used up."""
+    if machines(sim)[vcpu.domain].limit_ppm != 0:
+        plan_used_up(sim, domains(sim)[vcpu.domain])
     rank, virtual_time = urgency_of(sim, host, vcpu)
     if rank == 1:
         esxi_pcpu = esxi_pcpus(sim)[shared_queue.queue_vcpus(sim)[vcpu.row].current_on]
         esxi_pcpu.floor = max(esxi_pcpu.floor, virtual_time)
+
+
+def plan_used_up(sim: Sim, domain: Domain, machine: Machine = BESIDE) -> None:
+    """Plan to look at a machine's limit when its vCPUs that run now have used it up; each that comes plans it anew."""
+    running = 0
+    for queue_vcpu in shared_queue.queue_vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if queue_vcpu.current_on != 0:
+            running += 1
+    if running > 0:
+        at_ns = sim.now_ns + max((machine.quota_ns + running - 1) // running, 1)
+        machine.used_up = at(sim, at_ns, EventKind.ACCOUNTING, domain.first_vcpu, on_used_up, domain.row)
+
+
+@timer(machines, "used_up")
+def on_used_up(sim: Sim, domain: Domain, machine: Machine = BESIDE) -> None:
+    """Stop the vCPUs of a machine that has used up its limit; some of it is left where one has slept or switched."""
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        sync(sim, vcpu)
+    if machine.quota_ns > 0:
+        plan_used_up(sim, domain)
+        return
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if vcpu.state == RUNNING:
+            request_reschedule(sim, pcpus(sim)[vcpu.pcpu])
 
 
 @esxi.implements(scheduler.charge)
@@ -243,9 +293,9 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 def grow_reserve(sim: Sim, host: Host, machine: Machine) -> None:
-    """Bring the reservation's account up to now; it holds one quantum's worth."""
+    """Bring the reservation's account up to now."""
     rate = machine.reservation_ppm
-    most = rate * esxi_hosts(sim)[host.row].quantum_ns
+    most = esxi_hosts(sim)[host.row].most_reserve
     passed_ns = sim.now_ns - machine.reserve_at_ns
     machine.reserve_at_ns = sim.now_ns
     # Without the test, the product would leave 64 bits for a machine that has idled for hours.
@@ -264,7 +314,7 @@ def plan_refill(sim: Sim, host: Host) -> None:
 @event
 def on_refill(sim: Sim, host: Host) -> None:
     """Begin a period of the limits: let those go on that theirs has held."""
-    # What has run is of the old period, and an overrun is owed in the new one.
+    # What has run is of the old period.
     sync_running(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:
