@@ -43,6 +43,16 @@ def test_an_interruption_that_python_drops_comes_again(number):
     assert (done.returncode, done.stderr) == (3, "")
 
 
+def test_a_mistake_is_not_told_beside_an_interruption_that_python_dropped():
+    """As ``--max-time`` says that it is over, and the command is refused before it is interrupted again."""
+    dropping = DROPPED.partition("    try:")[0] + "    raise module.UsageError('a mistake')\n"
+    ending = "module.main = module._saying_what_is_kept(runs)\nmodule._AGAIN_S = 5\nsys.exit(module.console())\n"
+    words = [sys.executable, "-c", dropping.format(number=int(signal.SIGINT)) + ending]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
+    assert "interrupted; nothing had finished" in done.stderr
+    assert "a mistake" not in done.stderr
+
+
 def test_ctrl_c_before_the_command_line_is_read(monkeypatch, capsys):
     """Importing what reads it takes tenths of a second."""
 

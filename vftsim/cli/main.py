@@ -16,6 +16,7 @@ import os
 import pkgutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -36,6 +37,8 @@ from vftsim.errors import ModelFileError, StorageError, UsageError, VftsimError,
 _TYPER_INTERRUPTED = 130
 _NO_MEMORY = "there is not enough memory; fewer --jobs or a smaller model need less"
 _AGAIN_S = 0.01
+_is_dropped = threading.Event()
+"""Python has dropped an interruption."""
 _COMPLETING = "_VFTSIM_COMPLETE"
 """Variable by which a shell asks for what may follow."""
 
@@ -120,7 +123,8 @@ def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt as end:
             raise interrupted(str(end) or "nothing had finished") from None
         except Exception as error:
-            if _stands_for(KeyboardInterrupt, error):
+            # One that was dropped comes again within _AGAIN_S: a mistake in between is not told beside it.
+            if _stands_for(KeyboardInterrupt, error) or _is_dropped.is_set():
                 raise interrupted("nothing had finished") from None
             if _stands_for(MemoryError, error):
                 raise MemoryError from None
@@ -181,6 +185,7 @@ def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
     if dropped.exc_type is None or not issubclass(dropped.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(dropped)
         return
+    _is_dropped.set()
     signal.signal(signal.SIGINT, _interrupt_once)
     # Nothing here waits for the thread, as Thread.start() does: the interruption could come in that, and be dropped.
     _thread.start_new_thread(_interrupt_soon, ())
