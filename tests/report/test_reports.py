@@ -23,6 +23,8 @@ from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
 from vftsim.report.charts import ChartWarning, figure_of, svg_of
 from vftsim.report.html import fragment, page
 from vftsim.report.pictures import write_figure
+from vftsim.spec.suggest import together
+from vftsim.stats.estimate import span
 from vftsim.study.blocks.origin import beside
 from vftsim.study.blocks.printed import page_of
 
@@ -211,7 +213,7 @@ def test_a_key_at_the_begin_of_a_title_keeps_its_small_letter():
 
 
 def test_a_fit_and_a_validation_have_pages(calibrated, validated):
-    assert "parameters are told by the data" in calibrated.report()
+    assert "the data identify 8 of 8 parameters" in calibrated.report()
     found = Read(page("lab", validated.blocks()))
     assert "1 of 2 declared targets are met" in found.texts["h1"]
 
@@ -347,3 +349,45 @@ def test_what_the_font_of_a_file_lacks_is_said_once_and_a_page_has_it(tmp_path):
     (one,) = text
     assert set(re.findall(r"[^\x00-\x7f]", str(one.message))) == {"日", "本"}
     assert "日本" in svg_of(replace(chart, x="日本"), "chart")
+
+
+def ticks_of(axis):
+    """Return the numbers that are written at an axis, within what it shows."""
+    low, high = sorted(axis.get_view_interval())
+    return [place for place in axis.get_majorticklocs() if low <= place <= high]
+
+
+@pytest.mark.parametrize("most", [150.0, 800.0, 2500.0])
+def test_an_axis_of_powers_of_ten_has_numbers_also_where_it_is_short(most):
+    chart = Chart("c", "x", "y", [Series("s", [Point(1.0, 110.0), Point(2.0, most)])], scale="log")
+    found = ticks_of(figure_of([chart]).axes[0].yaxis)
+    assert len(found) >= (1 if most < 200.0 else 2)
+
+
+def test_bars_begin_at_0_also_where_a_part_begins_just_beyond():
+    axes = figure_of([Bars("b", "s", ("before", "then"), [("a", [0.0005, 60.0]), ("b", [0.08, 1.0])])]).axes[0]
+    assert ticks_of(axes.xaxis)[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("title", "begins"),
+    [("net-kvm: run", True), ("calls: 40 /s", True), ("workloads.x", True), ("an outage of 2.5 s: all", False)],
+)
+def test_a_name_that_begins_a_title_is_written_as_it_is(title, begins):
+    assert ('<h1 class="a" data-name>' in page("title", [Answer(title)])) == begins
+
+
+def test_many_names_make_a_short_title():
+    assert [together(list("abcdefg"[:count])) for count in (1, 2, 4, 7)] == [
+        "a",
+        "a and b",
+        "a, b, c and d",
+        "a, b, c, d and 3 more",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"), [(50.0, 51.3, "50.00 to 51.30"), (0.007018, 4.855, "0.0 to 4.9"), (3.0, 3.0, "3")]
+)
+def test_a_range_has_the_digits_of_its_width(low, high, text):
+    assert span(low, high) == text

@@ -38,6 +38,7 @@ from vftsim.files import Number, read_back, sha256_of
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
+from vftsim.stats.estimate import span
 from vftsim.study.blocks.head import head, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.execution import Execution, Task
@@ -187,9 +188,9 @@ class Prediction(Printed):
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
             Answer(
-                f"nine of ten runs have {first.low:.4g} to {first.high:.4g} {first.unit}".rstrip(),
+                f"nine of ten runs have {span(first.low, first.high)} {first.unit}".rstrip(),
                 f"What will {first.name} be?",
-                f"mean {first.mean:.4g}, with the chance of the traffic and of the fitted numbers",
+                f"mean {_ranged(first).shown()[0]}, with the chance of the traffic and of the fitted numbers",
             ),
             Cards([Card(each.name, _ranged(each), each.unit) for each in listed[:4]]),
             *_figures_by_step(listed),
@@ -367,11 +368,11 @@ def _ranged(figure: Figure) -> Estimate:
 
 def _predicted(figure: Figure, several: bool, learned: bool, is_outside: bool) -> list[Cell]:
     name = f"{figure.name}{MARK}" if is_outside else figure.name
-    means: list[Cell] = [f"{figure.least:.4g} to {figure.most:.4g}"] if several else []
+    means: list[Cell] = [span(figure.least, figure.most)] if several else []
     count = f"{figure.runs}" if figure.runs == figure.of else f"{figure.runs} of {figure.of}"
     parts = [None if math.isnan(sd) else sd for sd in (figure.replications_sd, figure.parameters_sd)]
-    wider: list[Cell] = [f"{figure.learned_low:.4g} to {figure.learned_high:.4g}" if figure.learned_from else None]
-    spread = f"{figure.low:.4g} to {figure.high:.4g}"
+    wider: list[Cell] = [span(figure.learned_low, figure.learned_high) if figure.learned_from else None]
+    spread = span(figure.low, figure.high)
     return [name, figure.unit, figure.mean, *parts, *means, spread, *wider[: int(learned)], count]
 
 
@@ -387,7 +388,8 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
         points = [Point.of(float(step), _ranged(figure)) for step, figure in steps]
         if len(points) > 1:
             axis = with_unit(quantity, unit_of_figure(quantity))
-            charts.append(Chart(quantity, "step", axis, [Series("mean, and nine of ten runs", points)]))
+            title = f"{quantity}: mean, and nine of ten runs"
+            charts.append(Chart(title, "step", axis, [Series("mean", points)]))
     return charts
 
 

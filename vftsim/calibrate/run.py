@@ -20,7 +20,7 @@ from vftsim.files import sha256_of
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
-from vftsim.spec.suggest import listing, shown
+from vftsim.spec.suggest import counted, listing, shown
 from vftsim.spec.yaml_source import Node
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
@@ -70,7 +70,7 @@ class Calibrated(Printed):
             found = "not identified" if path in fit.undetermined else _parameter(self, path, value)
             rows.append([path, found, *ends, *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares)])
         caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
-            "of chance: share of the interval's variance that the chance of runs has, told by "
+            "of chance: share of the interval's variance that the chance of runs has, by "
             f"{replications_of_chance(definition)} replications"
             if shares
             else "fitted before intervals of one replication held the chance of runs"
@@ -80,7 +80,7 @@ class Calibrated(Printed):
         return [
             *head(self.record["manifest"]["models"], definition.seed),
             Answer(
-                f"{determined} of {len(fit.values)} parameters are told by the data",
+                f"the data identify {determined} of {counted(len(fit.values), 'parameter')}",
                 f"What do the data of {definition.name} say of the model?",
                 f"{count} observations, scaled residual {rms:.2f} rms",
             ),

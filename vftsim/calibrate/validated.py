@@ -129,7 +129,7 @@ def _measured_charts(rows: Sequence[Row]) -> list[Block]:
         for quantity in ("cpu", "ihs/global", "SES1/p50", "SES1/p95"):
             steps = groups.get((environment, quantity), [])
             if len(steps) > 1:
-                charts.append(_beside(f"{quantity}, {environment}", quantity, steps))
+                charts.append(_beside(f"{quantity}: {environment}", quantity, steps))
     return charts
 
 
@@ -152,7 +152,8 @@ def _against_charts(rows: Sequence[Row]) -> list[Block]:
         dots = [Series(name, of, "dots") for name, of in points.items() if of]
         equal = Series("equal", [Point(value, value) for value in (measured[0], measured[-1])], "curve")
         x, y = (with_unit(name, unit_of_figure(quantity)) for name in ("measured", "predicted"))
-        charts.append(Chart(quantity, x, y, [*dots, equal], scale=scale, x_scale=scale))
+        title = f"{quantity}: predicted against measured"
+        charts.append(Chart(title, x, y, [*dots, equal], scale=scale, x_scale=scale))
     return charts
 
 

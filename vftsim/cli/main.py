@@ -14,6 +14,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import signal
 import sys
 import threading
@@ -48,8 +49,21 @@ EPILOG = (
 )
 
 
+_ARGUMENT, _LISTED = re.compile(r"[\[{]+([A-Z]+)[\].}]*"), re.compile(r"<list\[(\w+)\]>")
+"""An argument as Typer has it in a usage: ``{MODEL...}...``; a type of which there may be several."""
+
+
+def _usage_of(argument: re.Match[str]) -> str:
+    name = f"{argument[1]}{'...' if '...' in argument[0] else ''}"
+    return f"[{name}]" if "[" in argument[0] else name
+
+
 class GroupedHelp(TyperCommand):
     """A command whose options stand in the groups that they name (``rich_help_panel``), also without boxes."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage: an argument in square brackets where it may be left out, and in no others."""
+        return [_ARGUMENT.sub(_usage_of, piece) for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, the command's own options, and each group."""
@@ -60,7 +74,8 @@ class GroupedHelp(TyperCommand):
             record = parameter.get_help_record(ctx)
             group = "Arguments" if parameter.param_type_name == "argument" else "Options"
             if record is not None:
-                groups.setdefault(getattr(parameter, "rich_help_panel", None) or group, []).append(record)
+                name = _LISTED.sub(r"<\1>", record[0])
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or group, []).append((name, record[1]))
         for name, records in groups.items():
             if records:
                 with formatter.section(name):

@@ -28,15 +28,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLORS = ("#1b6ca8", "#c04a30", "#33743d", "#7b4b94", "#946f00", "#555555", "#0b7d7f", "#a4243b")
-INK, GRID, SHADE = "#1c2328", "#c9d0d6", "#cccccc"
+INK, GRID, SHADE, PAPER = "#1c2328", "#c9d0d6", "#cccccc", "#fefefe"
 _MARKERS = dict(zip("osD^vP*X", "\u25cf\u25a0\u25c6\u25b2\u25bc\u271a\u2605\u2716", strict=True))
 _MEASURED = {"x": "\u00d7", "+": "+"}
 """Marks of what is simulated and of what is measured, and the characters like them."""
 _WIDTH_IN, _HEIGHT_IN = 5.4, 3.3
-_LEFT_IN, _NAMES_IN, _LETTER_IN = 0.95, 0.19, 0.085
+_LEFT_IN, _RIGHT_IN, _NAMES_IN, _LETTER_IN = 0.95, 0.25, 0.19, 0.085
 _LONGEST_NAMES = 24
 _MOST_TICKS = 9
-_WIDE = 1_000.0
+_WIDE, _NARROW = 1_000.0, 30.0
+_BEHIND = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 1.0}
+"""What is behind a text that stands among lines."""
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "vftsim",
@@ -147,9 +149,8 @@ def _placed(chart: Chart | Bars, figure: Figure, left_in: float = 0.0, top_in: f
     height_in = _height_in(chart) - 0.5 - (0.1 if top_in is None else 0.0)
     width, height = figure.get_size_inches()
     bottom_in = height - (top_in or 0.0) - head_in - height_in
-    return figure.add_axes(
-        ((left_in + labels_in) / width, bottom_in / height, (_WIDTH_IN - labels_in - 0.15) / width, height_in / height)
-    )
+    width_in = _WIDTH_IN - labels_in - _RIGHT_IN
+    return figure.add_axes(((left_in + labels_in) / width, bottom_in / height, width_in / width, height_in / height))
 
 
 def _height_in(chart: Chart | Bars) -> float:
@@ -206,6 +207,7 @@ def _draw_bars(chart: Bars, axes: Axes) -> None:
         left = [a + b for a, b in zip(left, widths, strict=True)]
     axes.set_yticks(list(places), [_shortened(label) for label, _ in chart.rows])
     axes.invert_yaxis()
+    axes.set_xlim(left=0.0)  # a bar that begins just beyond it would take its place, and its number away
     axes.grid(axis="y", visible=False)
     _name_x(axes, chart.x)
 
@@ -227,11 +229,24 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
     for value, text in chart.limits:
         (axes.axvline if chart.names else axes.axhline)(value, color=INK, linewidth=1.0, linestyle="--")
         if text and not chart.names:
-            axes.annotate(text, (0.02, value), xycoords=("axes fraction", "data"), va="bottom", fontsize=9)
+            place = (0.02, value)
+            axes.annotate(
+                text, place, xycoords=("axes fraction", "data"), va="bottom", fontsize=9, bbox=_BEHIND, zorder=4
+            )
     for value, text in chart.at:
         axes.axvline(value, color=INK, linewidth=1.0, linestyle=":")
         axes.annotate(
-            text, (value, 0.98), xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=9, rotation=90
+            text,
+            (value, 0.98),
+            xytext=(-4, 0),  # beside the line, where it covers no point
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=9,
+            rotation=90,
+            bbox=_BEHIND,
+            zorder=4,
         )
     if chart.names:
         axes.set_yticks(range(len(chart.names)), [_shortened(name) for name in chart.names])
@@ -304,6 +319,8 @@ def _scale(chart: Chart, axes: Axes) -> None:
     set_scale = axes.set_xscale if chart.names else axes.set_yscale
     if chart.scale == "log" and known and min(known) > 0.0:
         set_scale("log")
+        is_narrow = max(known) < _NARROW * min(known)  # powers of ten alone would be one number, or none
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,)))
     elif chart.scale != "linear":
         smallest = min((abs(y) for y in known if y), default=1.0)
         set_scale("symlog", linthresh=10.0 ** math.floor(math.log10(max(smallest, 1e-3))))
@@ -350,7 +367,7 @@ def _for_a_page(svg: str, prefix: str) -> str:
     svg = re.sub(r' xmlns:xlink="[^"]*"| (?:width|height)="[\d.]+pt"', "", svg)
     for number, color in enumerate(COLORS):
         svg = svg.replace(color, f"var(--c{number})")
-    for color, name in ((INK, "ink"), (GRID, "grid"), (SHADE, "shade")):
+    for color, name in ((INK, "ink"), (GRID, "grid"), (SHADE, "shade"), (PAPER, "paper")):
         svg = svg.replace(color, f"var(--{name})")
     svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
     # Coordinates only: what is written between tags is read.

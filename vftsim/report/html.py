@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 EXTRA = "report"
+_NAME = re.compile(r"\S*[-./_]|\S+:")
 
 
 def check_extra() -> None:
@@ -174,6 +176,11 @@ def _known(cell: Cell) -> dict[str, str] | None:
     return {"value": repr(inner)} if isinstance(inner, float | int) and math.isfinite(inner) else None
 
 
+def _begins_with_name(text: str) -> bool:
+    """Return whether a title begins with a name of a model, which is written as it is: ``net-kvm``, ``calls: ...``."""
+    return bool(_NAME.match(text))
+
+
 @cache
 def _template() -> Template:
     try:
@@ -181,5 +188,5 @@ def _template() -> Template:
     except ImportError:
         raise UsageError(f"a report needs the extra '{EXTRA}': pip install 'vftsim[{EXTRA}]'") from None
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(shown=shown, known=_known)
+    environment.filters.update(shown=shown, known=_known, begins_with_name=_begins_with_name)
     return environment.from_string(asset("page.html.j2"))

@@ -6,6 +6,7 @@ from typing import Any
 
 MAX_LISTED = 20
 _MOST_MEANT = 3
+_MOST_TOGETHER = 4
 
 
 def close_match(name: str, choices: Iterable[str]) -> str | None:
@@ -48,6 +49,14 @@ def _is_within(words: Iterable[str], name: Iterable[str]) -> bool:
 def counted(number: int, noun: str) -> str:
     """Return how many there are of something, of which the plural ends in s: ``1 run``, ``15 runs``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def together(names: Sequence[str]) -> str:
+    """Return names as a title has them: ``a, b and c``, cut where there are more than a reader takes in."""
+    first, rest = names[:_MOST_TOGETHER], len(names) - _MOST_TOGETHER
+    if rest > 0:
+        return f"{', '.join(first)} and {rest} more"
+    return " and ".join([", ".join(first[:-1]), first[-1]] if len(first) > 1 else first)
 
 
 def listing(choices: Iterable[str]) -> str:

@@ -104,6 +104,14 @@ def fixed(value: float, decimals: int) -> str:
     return f"{round(value, places) + 0.0:,.{places}f}"
 
 
+def span(low: float, high: float) -> str:
+    """Return a range with the digits that its width carries: two of half of it, none rounded left of the point."""
+    half = (high - low) / 2.0
+    if not (half > 0.0 and math.isfinite(half)):
+        return plain(low) if low == high else f"{plain(low)} to {plain(high)}"
+    return f"{fixed(low, _decimals(half))} to {fixed(high, _decimals(half))}"
+
+
 def plain(value: float) -> str:
     """Return a number with four digits, without zeros that say nothing."""
     if value == 0.0 or not math.isfinite(value):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Bars, Block, Chart, Note
+from vftsim.spec.suggest import together
 from vftsim.study.blocks.origin import beside, origin_blocks
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Printed:
     @property
     def title(self) -> str:
         """Title: the study and its method."""
-        labels = dict.fromkeys(model["label"] for model in self.origin["models"])
-        return f"{' and '.join(labels)}: {self.origin['command']}"
+        labels = list(dict.fromkeys(model["label"] for model in self.origin["models"]))
+        return f"{together(labels)}: {self.origin['command']}"
 
     def blocks(self) -> list[Block]:
         """Return everything for people as blocks."""
@@ -139,5 +140,5 @@ def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[
         origin = results[0].origin
         return results[0].title, [*results[0].page_blocks(), *(origin_blocks(origin) if origin else [])]
     commands = dict.fromkeys(str(each.origin["command"]) for each in results)
-    title = f"{' beside '.join(labels)}: {' and '.join(commands)}"
+    title = f"{' beside '.join(labels)}: {together(list(commands))}"
     return title, beside([each.page_blocks() for each in results], [each.origin for each in results], labels)

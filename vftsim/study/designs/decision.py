@@ -147,7 +147,7 @@ class Decision(Printed):
         if self.request.objectives:
             blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
         else:
-            blocks += crossover_answers(self.crossovers)
+            blocks += [*_prices(self), *crossover_answers(self.crossovers)]
         owners = dict.fromkeys(quantity.owner for quantity in self.quantities if quantity.group == SERVICE)
         every = self.base.spec.owners_of_copies().items()
         of_copies = {copy for owner, copies in every if owner in owners for copy in copies}
@@ -159,7 +159,8 @@ class Decision(Printed):
         for group, title in titles.items():
             blocks += _tables(self, title, [quantity for quantity in self.quantities if quantity.group == group])
         crossing = crossover_blocks(self.crossovers, self.ordered)
-        return [*blocks, *_deciding(self), *crossing, *_outages(self), *(Note(text) for text in _notes(self))]
+        blocks += [*_deciding(self), *crossing, *_outages(self), *(Note(text) for text in _notes(self))]
+        return [*blocks, *(Note(f"Left out: {kind}: {why}", warns=True) for kind, why in self.refused.items())]
 
     @cached_property
     def copies_beside(self) -> list[str]:
@@ -381,6 +382,14 @@ def _answers(decision: Decision) -> Iterator[str]:
         yield f"Open, since an interval holds the limit: {', '.join(is_open)}."
 
 
+def _prices(decision: Decision) -> list[Block]:
+    """Return what each mechanism costs both hosts; nothing where it is not known."""
+    known = [(kind, decision.estimate(kind, PRICE)) for kind in decision.ordered if kind != NONE]
+    words = [f"{kind} {shown(estimate)[0]}" for kind, estimate in known if estimate is not None]
+    question = f"What does protection of {decision.base.label} cost both hosts, in percent of a pCPU?"
+    return [Answer(", ".join(words), question)] if words else []
+
+
 def _priced(decision: Decision, kind: str) -> str:
     price = decision.estimate(kind, PRICE)
     return "price not known" if price is None else f"price {in_words(price)} % of a pCPU"
@@ -487,5 +496,3 @@ def _notes(decision: Decision) -> Iterator[str]:
         yield below_table([(decision.base.label, decision.base.spec)])
     for kind, texts in decision.notes.items():
         yield from (f"{kind}: {text}" for text in texts)
-    for kind, why in decision.refused.items():
-        yield f"Left out: {kind}: {why}"

@@ -222,14 +222,17 @@ class FailoverStudy(Printed):
                 page.Note(f"After {cut_short} of them the run ended while a takeover was under way: {CUT_SHORT}", True)
             )
         figures = self.figures()
-        times = [_row(self, name, values) for name, values in figures.items() if self.share(name) is None]
+        timed = [name for name, values in figures.items() if back or any(map(math.isfinite, values))]
+        times = [_row(self, name, figures[name]) for name in timed if self.share(name) is None]
         counts = [_row(self, name, values) for name, values in figures.items() if self.share(name) is not None]
         columns = ("", "mean", "least", "middle", "largest")
         of_parts = "The parts, from the last packet on, add up to the outage."
         beyond = f"Failed, lost and repeated: beyond the same traffic without the crash. {_OF_CRASHES}"
         if not counts:
             of_parts = f"{of_parts} {_OF_CRASHES}"
-        blocks += [_cards(self), *failover_charts(self), page.Table(columns, times, "Times", of_parts)]
+        blocks += [_cards(self), *(failover_charts(self) if back else [])]
+        if times:
+            blocks.append(page.Table(columns, times, "Times", of_parts if back else ""))
         if counts:
             blocks.append(page.Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
         if any(name.startswith("failed_") and min(values) < 0.0 for name, values in figures.items()):

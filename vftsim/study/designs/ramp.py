@@ -416,7 +416,7 @@ def _tipping(ramp: RampCapacity) -> list[Block]:
         f"{tipping.safe_saps:.0f} SAPS, which leaves {free:.0f} % free: {tipping.tipped_below or 'none'} of "
         f"{len(tipping.others)} systems may have tipped below; --headroom sets another share"
     )
-    cards = [Card("seen to tip", _range(*tipping.seen_saps), "SAPS"), Card("safe", tipping.safe_saps, "SAPS")]
+    cards = [Card("seen to tip", _range(*tipping.seen_saps), "SAPS"), Card("safe", f"{tipping.safe_saps:.0f}", "SAPS")]
     return [Note(f"Seen to tip: {seen}"), Note(f"Safe: {safe}"), Cards(cards)]
 
 

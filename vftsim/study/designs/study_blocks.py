@@ -38,7 +38,7 @@ def study_blocks(found: Found, manifest: Mapping[str, Any]) -> list[Block]:
         Answer(f"{counted(len(found.points), 'point')}, {counted(found.finished, 'run')}", experiment.question),
         *_charts(found),
         _points(found),
-        Note(f"n replications with the same traffic at every point, seed {manifest['seed']}. {caption}"),
+        Note(f"n: replications of a point, with the same traffic at every point, seed {manifest['seed']}. {caption}"),
         *map(Note, _resting_on_some(found)),
         *(outside_notes(*found.bases) if found.outside else []),
         *(_crossovers(found, caption) if experiment.has_crossovers else []),

@@ -177,9 +177,9 @@ def quick(spec: ModelSpec, least_ns: int = 0) -> Scaled:
         is_beside = least_ns > _needed_ns(spec)
         why = "what it stands beside needs as long" if is_beside else "the model is as short as its workloads allow"
         return spec, f"--quick shortens nothing: {why}"
-    # A load profile may have its peak where the shorter run measures.
-    saved = 100.0 * max(0.0, 1.0 - events_of(short) / max(events_of(spec), 1.0))
-    return short, f"{note}; about {saved:.0f} % of the work saved"
+    # A load profile may have its peak where the shorter run measures: then nothing is saved.
+    saved = 100.0 * (1.0 - events_of(short) / max(events_of(spec), 1.0))
+    return short, f"{note}; about {saved:.0f} % of the work saved" if saved >= 1.0 else note
 
 
 def first_look_ns(models: Iterable[Model]) -> int:
