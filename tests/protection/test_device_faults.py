@@ -113,6 +113,53 @@ def test_a_channel_on_the_same_card_is_lost_with_it():
     assert "secondary live" in [what for _, what in timeline] or "primary goes on alone" in [w for _, w in timeline]
 
 
+def on_two_networks(*faults: dict[str, Any], kind: str = "lockstep", **protection: Any) -> Any:
+    """What a guest that is asked 100 times a second on each of two networks comes to."""
+    names = ("office", "plant")
+    guest = {
+        "interfaces": {name: {"network": name, "path": {"kind": "moderated", "moderation": 0}} for name in names},
+        "applications": {"server": {"kind": "service", "demand": 0}},
+        "protection": {"kind": kind, **protection},
+    }
+    ask = {"kind": "open_requests", "to": "guest", "rate": "100 /s", "gap_cv": 0, "retries": 0, "timeout": "50 ms"}
+    data = {
+        "networks": {name: {} for name in names},
+        "domains": {"guest": guest},
+        "faults": [{"kind": "nic_loss", **fault} for fault in faults],
+        "workloads": {name: {**ask, "via": name} for name in names},
+        "measure": {"warm_up": "100 ms", "duration": "1 s"},
+    }
+    return run_model(checked(data), 1, 0, "compiled")
+
+
+def test_a_card_of_one_network_is_lost_alone():
+    """Of 100 requests a second 20 fail on the one in 200 ms, and 10 on the other in a while of 100 ms that overlaps."""
+    both = [("office", "300 ms", "200 ms"), ("plant", "450 ms", "100 ms")]
+    losses = [{"network": name, "at": at, "duration": lasts} for name, at, lasts in both]
+    for faults, failed in (
+        (losses[:1], (20, 0)),
+        (losses, (20, 10)),
+        ([{"at": "300 ms", "duration": "50 ms"}], (5, 5)),
+    ):
+        record = on_two_networks(*faults)
+        assert tuple(record.whole.outcomes[f"workloads.{name}"].failures for name in ("office", "plant")) == failed
+        assert sum(record.drops.values()) == sum(failed)
+        whats = [what for _, what in record.timelines["guest"]]
+        assert whats.count("network card works again") == whats.count("network card lost") == len(faults)
+
+
+@pytest.mark.parametrize(("network", "is_lost"), [("office", True), ("plant", False), (None, True)])
+def test_a_channel_is_lost_with_the_card_that_carries_it_and_no_other(network: str | None, is_lost: bool):
+    loss = {"network": network, "at": "300 ms", "duration": "10 ms"}
+    record = on_two_networks(loss, kind="checkpoint", interval="25 ms", channel={"network": "office"})
+    assert ("channel loss" in [what for _, what in record.timelines["guest"]]) is is_lost
+
+
+def test_a_card_of_a_network_that_the_guest_is_not_on_is_no_fault_of_it():
+    with pytest.raises(ValidationError, match="network 'lab' is none of the domain's: office, plant"):
+        on_two_networks({"network": "lab", "at": "300 ms"})
+
+
 # The storage
 
 

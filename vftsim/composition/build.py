@@ -91,6 +91,7 @@ class BuiltModel:
         self._senders: list[int] = []
         self._on_phase, self._on_measure = on_phase, on_measure
         self.specs, self._guarded = spec.expanded(), guarded(spec)
+        self.networks = {name: number for number, name in enumerate(spec.networks, 1)}
         for name, host in spec.hosts.items():
             self._add_host(name, host, observed=observed)
         for name in self.specs:
@@ -232,6 +233,7 @@ class BuiltModel:
             )
             port, application = self.engine.rows(ports)[row], spec.applications[program.rpartition(".")[2]]
             port.card, port.pages_in = host.cards.get(network, 0), application.pages_a_packet or 0.0
+            port.network = self.networks[network]
             port.first_window_bytes = self.spec.networks[network].first_window_bytes if port.card else 0
             self.ports[program, label] = row
         driver = self.domains.get(self.spec.driver_of(host.name) or "", 0)
@@ -348,7 +350,8 @@ class BuiltModel:
         struck = [struck_by(self.spec, each) for each in self.spec.faults]
         for name, guard in self.guards.items():
             blows = {n: each for n, each in enumerate(self.spec.faults) if name in struck[n]}
-            protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of, self.streams)
+            mechanism = self.protection_of(name)
+            protect.start(engine, guard, mechanism, blows, self.spec.time_of, self.streams, self.networks)
         for driver in self.drivers.values():
             driver.begin()
         for row in self._senders:

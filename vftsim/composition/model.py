@@ -539,9 +539,8 @@ class ModelSpec(Spec):
             if why := self._fault_incompatibility(fault):
                 yield f"faults.{n}: {why}"
         instants = {f"faults.{n}.at": fault.at for n, fault in enumerate(self.faults)}
-        for name, domain in self.domains.items():
-            if domain.protection.begins is not None:
-                instants[f"domains.{name}.protection"] = domain.protection.begins
+        begins = {f"domains.{name}.protection": domain.protection.begins for name, domain in self.domains.items()}
+        instants |= {where: instant for where, instant in begins.items() if instant is not None}
         for where, instant in instants.items():
             try:
                 time_ns = self.time_of(instant)
@@ -562,6 +561,9 @@ class ModelSpec(Spec):
             return "a fault of the backup or its channel needs a mechanism that has them"
         if fault.needs_execution and not struck.protection.backup_executes:
             return "a slow backup needs a mechanism whose backup executes: lockstep or coarse_lockstep"
+        used = [self.network_of(struck, interface) for interface in struck.interfaces.values()]
+        if (network := fault.of_network) is not None and network not in used:
+            return f"network '{network}' is none of the domain's: {listing(used) or 'it has none'}"
         if fault.needs_own_channel and self.shares_channel(struck):
             return "a channel that shares a network with other traffic cannot be degraded alone; give it its own"
         return ""

@@ -45,9 +45,10 @@ class Port(Row):
 
     Ports of several applications of a domain share its path.  ``nic`` is the interface of the path that has rings;
     ``card`` (see :mod:`.host_cards`) has the links on which packets reach the host and leave it, 0: nothing is
-    modelled outside.  ``transmit_ns`` is what a sender pays of its own CPU time for each packet, ``send_ring`` the
-    ring its packets enter (0: there is always room).  ``exits_in`` and ``exits_out`` are exits to the hypervisor for
-    each packet, as far as the path counts them; ``pages_in`` are pages that its application dirties for each it takes.
+    modelled outside; ``network`` is the number of the network there.  ``transmit_ns`` is what a sender pays of its own
+    CPU time for each packet, ``send_ring`` the ring its packets enter (0: there is always room).  ``exits_in`` and
+    ``exits_out`` are exits to the hypervisor for each packet, as far as the path counts them; ``pages_in`` are pages
+    that its application dirties for each it takes.
     ``dead_card`` is the row of ``drops`` where packets end while the host's card does not carry them; 0: it works.
     Over TCP ``first_window_bytes`` of a message leave before the other end is heard, 0: all of it.
     ``saves_ring``: what stands in its receive ring goes with a state of the guest.  ``is_inside``: it leads to programs
@@ -58,6 +59,7 @@ class Port(Row):
     path: int
     nic: int
     card: int
+    network: int
     application: int
     guard: int
     transmit_ns: int

@@ -10,7 +10,7 @@ from vftsim.platform.io.disk import guard_disk
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.account import moments, tallies
 from vftsim.platform.protection.audit import is_strict
-from vftsim.platform.protection.device_faults import shares_card
+from vftsim.platform.protection.device_faults import takes_channel
 from vftsim.platform.protection.faults import FaultSpec, announce_fault, faults, inject, on_fault
 from vftsim.platform.protection.guard import guard_port, guard_program, guarded_programs, guards
 from vftsim.platform.protection.mechanism import (
@@ -37,7 +37,7 @@ ENTRIES = (
     guard_program,
     lag_now,
     missing_now,
-    shares_card,
+    takes_channel,
     unreplayed_now,
 )
 ACTIONS = (on_begin, on_fault)
@@ -98,10 +98,12 @@ def start(
     blows: Mapping[int, FaultSpec],
     resolve: Callable[[Instant], int],
     streams: Streams | None = None,
+    networks: Mapping[str, int] | None = None,
 ) -> None:
     """Turn protection on, now or when the model says, and plan the faults, given by their numbers in the model.
 
-    ``resolve`` gives an instant's time, ``streams`` what faults are drawn from.
+    ``resolve`` gives an instant's time, ``streams`` what faults are drawn from, ``networks`` the numbers of those that
+    they may name.
     """
     if spec.begins is None:
         engine.call(begin_now, guard)
@@ -109,7 +111,7 @@ def start(
         # Until on_begin() nothing is promised, so that nothing is judged.
         engine.rows(guards)[guard].audit.is_off = True
         engine.at(resolve(spec.begins), EventKind.CONTROL, _BEGINS_ENTITY, engine.number(on_begin), guard)
-    inject(engine, guard, blows, resolve, streams)
+    inject(engine, guard, blows, resolve, streams, networks)
 
 
 def check_conservation(engine: Engine, guard: int) -> None:

@@ -4,12 +4,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import BESIDE, Engine, Record, Sim, Table, entry, event, timer
+from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, entry, event, timer
 from vftsim.platform.io.disk import disk_list, disks, reached
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
-from vftsim.platform.io.packet import ports
-from vftsim.platform.protection import audit, mechanism
+from vftsim.platform.io.packet import Port, ports
+from vftsim.platform.protection import audit, machine, mechanism
 from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.faults import FAULTS, Fault, LastingFault, announce, fault, plan_end, strike
@@ -32,14 +32,20 @@ slow_backup = fault.kind("slow_backup")
 
 
 class Recovery(Record):
-    """Tokens of the ends that are planned for a guard: of its card's loss, at ``card_ns``, of its backup's slowness."""
+    """The token of the end that is planned of the slowness of a guard's backup."""
 
-    card: int
-    card_ns: int
     backup: int
 
 
+class CardRecovery(Record):
+    """The token of the end that is planned, at ``time_ns``, of the loss of a port's card."""
+
+    card: int
+    time_ns: int
+
+
 recoveries = Table("recoveries", Recovery, beside=guards)
+card_recoveries = Table("card_recoveries", CardRecovery, beside=ports)
 
 
 # The network card
@@ -49,22 +55,27 @@ recoveries = Table("recoveries", Recovery, beside=guards)
 class NicLoss(LastingFault):
     """The host's network cards no longer carry the domain's packets, in or out; after a failover another host's do.
 
-    All cards that it uses: a domain on several networks is cut off from each.
+    All cards that it uses, so that a domain on several networks is cut off from each, or that of one `network`.
     No mechanism watches it: heartbeats and channel use cards of their own.  A channel that shares the card is lost too.
     """
 
     kind: Literal["nic_loss"] = "nic_loss"
     strikes_card: ClassVar[bool] = True
+    network: str | None = Field(None, description="Network whose card is lost; all of the domain if not given.")
 
-    def cuts_channel(self, engine: Engine, guard: int) -> bool:
+    @property
+    def of_network(self) -> str | None:
+        return self.network
+
+    def cuts_channel(self, engine: Engine, blow: int) -> bool:
         """Tell whether the channel leaves by the card."""
-        return bool(engine.call(shares_card, guard))
+        return bool(engine.call(takes_channel, blow))
 
 
 @nic_loss.implements(announce)
 def announce_card(sim: Sim, blow: Fault) -> None:
     """A channel on the same card is lost with it."""
-    if is_on_own_card(sim, guards(sim)[blow.guard]):
+    if is_on_lost_card(sim, blow):
         mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.channel_ns)
 
 
@@ -74,54 +85,72 @@ def lose_card(sim: Sim, blow: Fault, guard: Guard = BESIDE) -> None:
     if guard.dead:
         return
     note(sim, guard, CARD_LOST)
-    recovery = recoveries(sim)[guard.row]
-    until_ns = NEVER_NS if blow.duration_ns == NO_DURATION else sim.now_ns + blow.duration_ns
-    # A card that is lost for longer already stays so until then.
-    if not is_card_lost(sim, guard) or until_ns > recovery.card_ns:
-        recovery.card_ns = until_ns
-        recovery.card = plan_end(sim, guard, blow.duration_ns, on_card_restored)
-    set_cards(sim, guard, guard.card_lost)
-    if is_on_own_card(sim, guard):
+    for port in ports.listed(sim, port_list, guard.ports):
+        if is_struck(blow, port):
+            lose_port(sim, guard, blow, port)
+    if is_on_lost_card(sim, blow):
         # The auditor first, as with every fault.
         audit.lose_channel(sim, guard.audit, blow.channel_ns)
         mechanism.channel_loss(sim, guard, blow.channel_ns)
 
 
+def lose_port(sim: Sim, guard: Guard, blow: Fault, port: Port) -> None:
+    """Lose the card of a port; one that is lost for longer already stays so until then."""
+    until_ns = NEVER_NS if blow.duration_ns == NO_DURATION else sim.now_ns + blow.duration_ns
+    recovery = card_recoveries(sim)[port.row]
+    if port.dead_card == 0 or until_ns > recovery.time_ns:
+        recovery.time_ns = until_ns
+        recovery.card = 0
+        if until_ns != NEVER_NS:
+            recovery.card = at(sim, until_ns, EventKind.CONTROL, machine.ENTITY, on_card_restored, port.row)
+    set_card(sim, port, guard.card_lost)
+
+
 @entry
-def shares_card(sim: Sim, guard_row: int) -> int:
-    """Tell whether the channel of a guard leaves by a card of its guest."""
-    return 1 if is_on_own_card(sim, guards(sim)[guard_row]) else 0
+def takes_channel(sim: Sim, blow: Fault) -> int:
+    """Tell whether the channel of a guard leaves by the card that a fault strikes."""
+    return 1 if is_on_lost_card(sim, blow) else 0
 
 
-def is_card_lost(sim: Sim, guard: Guard) -> bool:
-    """Tell whether a guest stands behind a card that is lost."""
-    return guard.ports.first != 0 and ports(sim)[guard.ports.first].dead_card != 0
+def is_struck(blow: Fault, port: Port) -> bool:
+    """Tell whether a fault strikes the card of a port."""
+    return blow.network in (0, port.network)
 
 
-def is_on_own_card(sim: Sim, guard: Guard) -> bool:
-    """Tell whether the channel of a guard leaves by a card of its guest."""
+def is_on_lost_card(sim: Sim, blow: Fault, guard: Guard = BESIDE) -> bool:
+    """Tell whether the channel of a guard leaves by a card of its guest that a fault strikes."""
     shared = channels(sim)[guard.row].shared
     for port in ports.listed(sim, port_list, guard.ports):
-        if shared != 0 and cards(sim)[port.card].from_host == shared:
+        if shared != 0 and is_struck(blow, port) and cards(sim)[port.card].from_host == shared:
             return True
     return False
 
 
-def set_cards(sim: Sim, guard: Guard, drop_row: int) -> None:
-    """Drop the packets of a guest's ports and count them in a row of ``drops``; 0: let them pass."""
-    for port in ports.listed(sim, port_list, guard.ports):
-        if port.nic != 0:
-            # What has come by now has come while the card was as it was.
-            catch_up(sim, nics(sim)[port.nic])
-        port.dead_card = drop_row
+def set_card(sim: Sim, port: Port, drop_row: int) -> None:
+    """Drop the packets of a port and count them in a row of ``drops``; 0: let them pass."""
+    if port.nic != 0:
+        # What has come by now has come while the card was as it was.
+        catch_up(sim, nics(sim)[port.nic])
+    port.dead_card = drop_row
 
 
-@timer(recoveries, "card")
-def on_card_restored(sim: Sim, guard: Guard) -> None:
+@timer(card_recoveries, "card")
+def on_card_restored(sim: Sim, port: Port) -> None:
     """The card works again, if the guest is still behind it."""
-    if is_card_lost(sim, guard):
-        note(sim, guard, CARD_WORKS)
-        set_cards(sim, guard, 0)
+    if port.dead_card == 0:
+        return
+    set_card(sim, port, 0)
+    # The last port of those that work again now says so.
+    if not is_more_restored_now(sim, guards(sim)[port.guard]):
+        note(sim, guards(sim)[port.guard], CARD_WORKS)
+
+
+def is_more_restored_now(sim: Sim, guard: Guard) -> bool:
+    """Tell whether another port of a guest gets its card back at this instant."""
+    for port in ports.listed(sim, port_list, guard.ports):
+        if port.dead_card != 0 and card_recoveries(sim)[port.row].time_ns == sim.now_ns:
+            return True
+    return False
 
 
 # The storage

@@ -39,6 +39,7 @@ class Fault(Row):
     """A fault to come: its ``kind``, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
 
     Of one that cuts the channel: it is lost for ``channel_ns``, with the losses that begin before this one is over.
+    Of a lost card: the number of its ``network``; 0: all cards.
 
     Of a degraded channel: the ``share`` of its rate that is left, the ``lossless_share`` of segments that get through,
     the bits that TCP has under way at that loss (``window_bits``; 0: no limit), and ``delay_ns`` more of latency.
@@ -49,6 +50,7 @@ class Fault(Row):
     time_ns: int
     duration_ns: int
     channel_ns: int
+    network: int
     delay_ns: int
     share: float
     lossless_share: float
@@ -136,9 +138,14 @@ class FaultSpec(Spec):
     def fill(self, blow: Fault) -> None:
         """Write what this kind alone has into its record."""
 
-    def cuts_channel(self, engine: Engine, guard: int) -> bool:
-        """Tell whether nothing passes between the hosts while it lasts."""
+    def cuts_channel(self, engine: Engine, blow: int) -> bool:
+        """Tell whether nothing passes between the hosts while it lasts; ``blow`` is the row of its record."""
         return False
+
+    @property
+    def of_network(self) -> str | None:
+        """The network whose card alone it strikes; ``None``: it is not about one."""
+        return None
 
     @property
     def lasts_ns(self) -> int:
@@ -181,20 +188,25 @@ def inject(
     specs: Mapping[int, FaultSpec],
     resolve: Callable[[Instant], int],
     streams: Streams | None = None,
+    networks: Mapping[str, int] | None = None,
 ) -> None:
     """Plan faults of a guard's machine, given by their numbers in the model.
 
     ``resolve`` gives an instant's time in the run, ``streams`` what is drawn: for all guests of a host that fails the
-    same instants.
+    same instants.  ``networks`` are the numbers of those that faults may name.
     """
     strikes = [
-        (time_ns, number, spec)
+        (_add(engine, guard, spec, time_ns, networks or {}), time_ns, number, spec)
         for number, spec in specs.items()
         for time_ns in spec.instants_ns(resolve(spec.at), streams, ((not spec.strikes_host) * guard << 16) + number)
     ]
-    lost_ns = joined_ns((time_ns, spec.lasts_ns) for time_ns, _, spec in strikes if spec.cuts_channel(engine, guard))
-    for time_ns, number, spec in strikes:
-        _plan(engine, guard, spec, number, time_ns, lost_ns.get((time_ns, spec.lasts_ns), spec.lasts_ns))
+    cuts = [(time_ns, spec.lasts_ns) for row, time_ns, _, spec in strikes if spec.cuts_channel(engine, row)]
+    lost_ns = joined_ns(cuts)
+    for row, time_ns, number, spec in strikes:
+        engine.rows(faults)[row].channel_ns = lost_ns.get((time_ns, spec.lasts_ns), spec.lasts_ns)
+        # Announced when the record is whole, and before the run begins: see rollback.py on why a crash must be known.
+        engine.call(announce_fault, row)
+        engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
 
 
 def joined_ns(cuts: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
@@ -216,19 +228,13 @@ def joined_ns(cuts: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
     return {cut: NO_DURATION if end_ns == math.inf else int(end_ns) - cut[0] for cut, end_ns in ends_ns.items()}
 
 
-def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int, channel_ns: int) -> None:
-    row, blow = engine.add(
-        faults,
-        kind=engine.number(spec.part),
-        guard=guard,
-        time_ns=time_ns,
-        duration_ns=spec.lasts_ns,
-        channel_ns=channel_ns,
-    )
+def _add(engine: Engine, guard: int, spec: FaultSpec, time_ns: int, networks: Mapping[str, int]) -> int:
+    """Write a fault that strikes once; return its row."""
+    network = networks[spec.of_network] if spec.of_network is not None else 0
+    kind = engine.number(spec.part)
+    row, blow = engine.add(faults, kind=kind, guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns, network=network)
     spec.fill(blow)
-    # Announced when the record is whole, and before the run begins: see rollback.py on why a crash must be known.
-    engine.call(announce_fault, row)
-    engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
+    return row
 
 
 def plan_end(sim: Sim, guard: Guard, duration_ns: int, action: int) -> int:
@@ -300,7 +306,7 @@ class ChannelLoss(LastingFault):
     kind: Literal["channel_loss"] = "channel_loss"
     needs_backup: ClassVar[bool] = True
 
-    def cuts_channel(self, engine: Engine, guard: int) -> bool:
+    def cuts_channel(self, engine: Engine, blow: int) -> bool:
         return True
 
 
