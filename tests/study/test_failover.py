@@ -1,11 +1,13 @@
 """Failovers: when hosts crash, what an outage consists of, and the deterministic parts of each mechanism."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from tiny import TINY
 
+from vftsim.composition.views import with_domain
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.terminal import as_text
@@ -216,6 +218,17 @@ def test_every_mechanism_is_printed(study, kind, capsys):
     assert ("'shipped: true' sends them away" in shown) == (kind == "micro_checkpoint")
     assert "nan" not in shown
     assert "inf" not in shown
+
+
+@pytest.mark.parametrize(("rate", "stop"), [("10 Mbit/s", "3436 s"), ("1 Gbit/s", None)])
+def test_a_copy_that_does_not_converge_is_an_outage_of_its_own(rate, stop, tiny):
+    """4 GiB at 10 Mbit/s, dirtied at 80: the last round is all memory again, 2^35 bit and 0.1 s to resume."""
+    spec = with_domain(
+        tiny.spec, "sut", protection=protections()["lockstep"].model_validate({"channel": {"rate": rate}})
+    )
+    shown = as_text(failover_study(replace(tiny, spec=spec), Crashes(1, after_ns=SOON), Execution(1, 1)).blocks(), 1000)
+    assert (f"stops the guest for {stop} at its end" in shown) == (stop is not None)
+    assert ("reprotection" in shown) == (stop is not None)
 
 
 def test_there_are_no_other_mechanisms():

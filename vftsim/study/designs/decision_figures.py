@@ -90,10 +90,11 @@ _OF_CRASH = {
     "unprotected": ("unprotected_s", "unprotected, s", "s"),
 }
 _OF_ROLLBACK = ("rolled_back", "execution_lost", "outputs_lost", "outputs_again", "outputs_underivable")
-_OF_BACKUP = "backup_outage"
+_OF_BACKUP = ("backup_outage", "copy_stop")
 OF_FAILED = ("requests_lost", "packets_lost", "failed_per_year")
 """What is beyond the same traffic without a crash."""
 _OF_YEAR = {
+    "copy_stop": ("copy_stop_s", "copy's stop, s", "s"),
     DOWNTIME: ("downtime_s_per_year", "down, s/year", "s"),
     "nines": ("nines", "nines", ""),
     "unprotected_hours": ("unprotected_h_per_year", "unprotected, h/year", "h"),
@@ -161,7 +162,7 @@ class Protected:
         if name in _OF_ROLLBACK:
             return bool(self.crashes) and not self.is_lost
         if name in undeclared_units():
-            return name == _OF_BACKUP and not self.model.spec.expanded()[self.domain].protection.has_backup
+            return name in _OF_BACKUP and not self.model.spec.expanded()[self.domain].protection.has_backup
         return all(address.owner.endswith(".protection") for address in self.summary.find(name))
 
     @cached_property

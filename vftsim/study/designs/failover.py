@@ -24,12 +24,22 @@ from vftsim.platform.protection.when import Instant
 from vftsim.report import blocks as page
 from vftsim.sampling import Streams
 from vftsim.spec import format_duration
-from vftsim.spec.units import S
+from vftsim.spec.units import S, format_rate
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load, protected_from_start
-from vftsim.study.designs.crash import ALONE, BACKUP_DISK, DECLARED, PARTS, CrashTask, Failover, simulate_crash
+from vftsim.study.designs.crash import (
+    ALONE,
+    BACKUP_DISK,
+    DECLARED,
+    PARTS,
+    CrashTask,
+    Failover,
+    planned_copy,
+    planned_stop_s,
+    simulate_crash,
+)
 from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, OF_ESTIMATES, DataFrame, estimate_columns, frame, rows
@@ -57,6 +67,8 @@ _OF_MECHANISM = {
 
 _IN_PART = 0.5
 """An outage of less than this share of the time that the machine is away is one of a part of the service."""
+_LONG_STOP_S = 1.0
+"""A copy that converges stops its guest for less (Scales, Nelson, Venkitachalam 2010)."""
 _GIVEN_UP = (DECLARED, *ALONE)
 _SILENT = (
     "a side took the other for gone all the same: it was silent for longer than failover.detection allows; what is "
@@ -162,7 +174,19 @@ class FailoverStudy(Printed):
         """What crashes show: a side that was silent before, a service that goes on in part, copies lost with a host."""
         before = sum(any(at_s < 0 and what in _GIVEN_UP for at_s, what in each.timeline) for each in self.failovers)
         early = f"Before {before} of {len(self.failovers)} crashes nothing had failed, and {_SILENT}" if before else ""
-        return [text for text in (early, self._in_part, self.protection.lost_with_host) if text]
+        return [text for text in (early, self._in_part, self._long_copy, self.protection.lost_with_host) if text]
+
+    @property
+    def _long_copy(self) -> str:
+        """That the copy which restores redundancy is an outage of its own; else nothing."""
+        copy_again, stop_s = planned_copy(self.model.spec, self.struck), planned_stop_s(self.model.spec, self.struck)
+        if copy_again is None or stop_s <= _LONG_STOP_S:
+            return ""
+        return (
+            f"The copy that restores redundancy (reprotection), at {format_rate(copy_again.rate)} while "
+            f"{format_rate(copy_again.dirty_rate)} of memory are dirtied, stops the guest for {stop_s:.4g} s at its "
+            "end: in a year's downtime that counts, what fails in it nowhere"
+        )
 
     @property
     def _in_part(self) -> str:
