@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from vftsim.records.fit import cases_of
+from tests.records.fits import fit
 from vftsim.records.forms import networks as study
 from vftsim.records.forms.networks import PRINTED, TELLING, example_rows, statement_rows
 from vftsim.records.forms.networks_claims import claims, compare, judge, trend
@@ -16,7 +16,7 @@ from vftsim.spec import shipped_dir
 FOLDER = shipped_dir("calibration") / "networks"
 CLAIMS = rows_of(FOLDER / "claims.csv")
 RECORD = read("networks")
-FITS = cases_of(RECORD)
+FITS = fit.cases_of(RECORD)
 SHORT = RECORD.with_budget({"seed": 1, "replications": 1, "seconds": 0.05})
 RATE, LOSS = (claims().metrics[name] for name in ("tcp", "datagram_loss"))
 
@@ -151,16 +151,17 @@ def test_the_web_server_collapses_where_the_closed_form_says_within_two():
 
 def test_nobody_is_answered_with_150_processes_at_once():
     """150 scripts of 145 ms share one processor: the first is done after 22 s, the time-out is 5 s."""
-    assert FITS["150 processes at once"].point((145.0,), RECORD.spec.fit.first).figures["replies"] == 0.0
+    case = FITS["150 processes at once"]
+    assert case.point((145.0,), case.fit.first).figures["replies"] == 0.0
 
 
 def test_the_fit_says_what_its_runs_give():
-    fit = json.loads((FOLDER / "fit.json").read_text(encoding="utf-8"))
-    assert list(fit) == list(FITS)
-    of_documented = fit["as documented"]
+    kept = json.loads((FOLDER / "fit.json").read_text(encoding="utf-8"))
+    assert list(kept) == list(FITS)
+    of_documented = kept["as documented"]
     best = of_documented["best"]
     assert best["objective"] == min(point["objective"] for point in of_documented["points"])
-    again = FITS["as documented"].point((best["script_ms"],), RECORD.spec.fit.finer)
+    again = FITS["as documented"].point((best["script_ms"],), FITS["as documented"].fit.finer)
     assert (again.figures, again.objective) == (best["figures"], best["objective"])
     for net in ("net-kvm", "net-esxi-emulated"):
         assert study.capacity_per_s(net) == pytest.approx(study.capacity_per_s("net-kvm"))

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from tests.composition.media_systems import MS, run
+from tests.records.fits import fit
 from vftsim.composition.views import media_of
-from vftsim.records.fit import Case, Point, cases_of
 from vftsim.records.forms.xen_media import (
     RIGHT,
     experiment,
@@ -23,6 +23,7 @@ from vftsim.records.runner import read
 from vftsim.spec import shipped_dir
 
 RECORD = read("xen-media")
+FITS = fit.cases_of(RECORD)
 
 
 def loss(key, *assignments, seed=11):
@@ -73,7 +74,7 @@ def test_a_point_of_the_fit_is_judged_by_the_stated_figures(monkeypatch, lost, o
     percent = dict(zip(("pinning.2.1", "turnkey2.D", "turnkey4.720"), lost, strict=True))
     figures = {name: {"dropped": [0.0, 2 * value], "known_of": [100.0, 100.0]} for name, value in percent.items()}
     monkeypatch.setattr("vftsim.records.runner.Record.play", lambda self, runs, case: figures[runs.name])
-    found = cases_of(RECORD)["any vCPU"].point((20.0, 18.0), RECORD.spec.fit.finer)
+    found = FITS["any vCPU"].point((20.0, 18.0), FITS["any vCPU"].fit.finer)
     assert found.figures == pytest.approx(percent)
     assert found.objective == pytest.approx(objective)
     assert found.holds is holds
@@ -87,7 +88,7 @@ def test_a_point_that_is_far_off_is_not_played_further(monkeypatch):
         return {"dropped": [100.0], "known_of": [100.0]}
 
     monkeypatch.setattr("vftsim.records.runner.Record.play", play)
-    assert not cases_of(RECORD)["any vCPU"].point((20.0, 18.0), RECORD.spec.fit.first).holds
+    assert not FITS["any vCPU"].point((20.0, 18.0), FITS["any vCPU"].fit.first).holds
     assert played == ["pinning.2.1"]
 
 
@@ -95,10 +96,10 @@ def test_finer_grids_follow_the_best_point_until_it_is_none_of_an_edge(monkeypat
     """The least is at 21 and 31 us: off the first grid (15, 26), on the edge of the second, inside the third."""
 
     def points(self, grid, budget, jobs):
-        return [Point(v, {"x": 0.0}, (v[0] - 21.0) ** 2 + (v[1] - 31.0) ** 2 / 4, True) for v in grid]
+        return [fit.Point(v, {"x": 0.0}, (v[0] - 21.0) ** 2 + (v[1] - 31.0) ** 2 / 4, True) for v in grid]
 
-    monkeypatch.setattr(Case, "points", points)
-    found = cases_of(RECORD)["any vCPU"].search(1)
+    monkeypatch.setattr(fit.Case, "points", points)
+    found = FITS["any vCPU"].search(1)
     assert found[0].values in {(21.0, 30.0), (21.0, 32.0)}
     assert len(found) == len({point.values for point in found})
 

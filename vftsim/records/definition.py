@@ -108,37 +108,6 @@ class Runs(Spec):
         return self
 
 
-class Target(Spec):
-    """A stated figure that a fit comes near."""
-
-    value: Expression = Field(description="The figure, of what the experiment gives: values of each replication.")
-    off: Expression = Field(description="How far `value` is off, in weights; their squares are added up.")
-    holds: Expression = Field("True", description="Whether `value` is within the accuracy asked for.")
-
-
-class FittedRuns(Runs):
-    """An experiment of a fit; its templates may name the parameters."""
-
-    targets: Annotated[dict[str, Target], Field(min_length=1)] = Field(description="Stated figures by name.")
-
-
-class Fit(Spec):
-    """Parameters that are fitted on a grid, then on finer ones around the best point, all above 0."""
-
-    over: str = Field(description="Axis: a fit for each of its cases.")
-    parameters: Annotated[dict[str, Expression], Field(min_length=1)] = Field(description="Values of the first grid.")
-    around: dict[str, Expression] = Field(description="Steps of a finer grid from its middle.")
-    rounds: int = Field(1, ge=1, description="Finer grids at most, until the best point is none of an edge.")
-    give_up: float | None = Field(None, description="Sum of squares from which a point is not played further.")
-    first: dict[str, float] = Field(description="What of the budget differs on the first grid.")
-    finer: dict[str, float] = Field(description="The same on the finer ones; if equal, points of both count.")
-    fresh: dict[str, float] = Field(default_factory=dict, description="Budget that the best point is played anew with.")
-    spans: dict[str, Expression] = Field(
-        default_factory=dict, description="Further values by name whose range over the points that hold is told."
-    )
-    experiments: Annotated[Items[FittedRuns], Field(min_length=1)] = Field(description="In the order of play.")
-
-
 class Rows(Spec):
     """An axis that is a table: a case for each row, its columns are the values."""
 
@@ -178,7 +147,6 @@ class RecordSpec(Spec):
     variants: str | None = Field(
         None, description="Axis of models: the first is the record's, those with an `option` are played with --model."
     )
-    fit: Fit | None = Field(None, description="What is fitted: `python -m vftsim.records.fit RECORD`.")
     judgement: str | None = Field(None, description="Class of the forms that judges and writes in its own way.")
     runs: Annotated[Items[Runs], Field(min_length=1)] = Field(description="Experiments.")
     values: dict[str, Expression] = Field(default_factory=dict, description="Values by name, each may use the former.")

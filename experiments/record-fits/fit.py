@@ -1,9 +1,13 @@
-"""Fits parameters of a record on stated figures, as its file and protocol say.
+"""Fit parameters of a record on stated figures, as ``fit.yaml`` beside it and its protocol say.
 
-``python -m vftsim.records.fit STUDY`` writes ``fit.json``: for each case every point of the last grids, the best first,
-what holds, and the best point on fresh seeds.  All points see the same traffic (common random numbers).  A point whose
-first experiments are far off is not played further.
+    python experiments/record-fits/fit.py xen-media --output fit.json
+
+For each case ``fit.json`` has every point of the last grids, the best first, what holds, and the best point on fresh
+seeds.  All points see the same traffic (common random numbers).  A point whose first experiments are far off is not
+played further.  What vftsim calibrate fits are phases that were measured; here words and bounds of a text are.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
@@ -12,19 +16,51 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from vftsim.errors import UsageError
 from vftsim.files import write_file
-from vftsim.records.definition import Fit
+from vftsim.records.definition import Expression, Runs
 from vftsim.records.expressions import Names, evaluate
 from vftsim.records.runner import Record, read
+from vftsim.spec import Items, Spec, load
 from vftsim.study.runs.progress import Silent
 from vftsim.study.runs.workers import Workers
 
 Values = tuple[float, ...]
+
+
+class Target(Spec):
+    """A stated figure that a fit comes near."""
+
+    value: Expression = Field(description="The figure, of what the experiment gives: values of each replication.")
+    off: Expression = Field(description="How far `value` is off, in weights; their squares are added up.")
+    holds: Expression = Field("True", description="Whether `value` is within the accuracy asked for.")
+
+
+class FittedRuns(Runs):
+    """An experiment of a fit; its templates may name the parameters."""
+
+    targets: Annotated[dict[str, Target], Field(min_length=1)] = Field(description="Stated figures by name.")
+
+
+class Fit(Spec):
+    """Parameters that are fitted on a grid, then on finer ones around the best point, all above 0."""
+
+    over: str = Field(description="Axis of the record: a fit for each of its cases.")
+    parameters: Annotated[dict[str, Expression], Field(min_length=1)] = Field(description="Values of the first grid.")
+    around: dict[str, Expression] = Field(description="Steps of a finer grid from its middle.")
+    rounds: int = Field(1, ge=1, description="Finer grids at most, until the best point is none of an edge.")
+    give_up: float | None = Field(None, description="Sum of squares from which a point is not played further.")
+    first: dict[str, float] = Field(description="What of the budget differs on the first grid.")
+    finer: dict[str, float] = Field(description="The same on the finer ones; if equal, points of both count.")
+    fresh: dict[str, float] = Field(default_factory=dict, description="Budget that the best point is played anew with.")
+    spans: dict[str, Expression] = Field(
+        default_factory=dict, description="Further values by name whose range over the points that hold is told."
+    )
+    experiments: Annotated[Items[FittedRuns], Field(min_length=1)] = Field(description="In the order of play.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +143,8 @@ class Case:
 
 
 def cases_of(record: Record) -> dict[str, Case]:
-    """Return the fits of a record by their cases; refuse a record that fits nothing."""
-    fit = record.spec.fit
-    if fit is None:
-        raise UsageError(f"record {record.name} fits nothing")
+    """Return the fits of a record by their cases."""
+    fit = load(record.folder / "fit.yaml", Fit)
     cases = record.spec.axes[fit.over].items()
     return {name: Case(record.name, fit, {**values, fit.over: name}) for name, values in cases}
 
@@ -131,7 +165,7 @@ def _range(values: Sequence[float]) -> list[float] | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("study")
-    parser.add_argument("-o", "--out", type=Path, default=Path("fit.json"))
+    parser.add_argument("-o", "--output", type=Path, default=Path("fit.json"))
     parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--case", action="append", help="only this one; repeatable")
     given = parser.parse_args()
@@ -139,7 +173,7 @@ def main() -> None:
     for name, case in cases_of(read(given.study)).items():
         if not given.case or name in given.case:
             results[name] = case.fitted(given.jobs)
-            write_file(given.out, (json.dumps(results, indent=1) + "\n").encode())
+            write_file(given.output, (json.dumps(results, indent=1) + "\n").encode())
             print(name, results[name]["best"], results[name]["feasible_points"])
 
 
