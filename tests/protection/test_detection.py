@@ -69,3 +69,27 @@ def test_one_setting_says_when_a_crash_is_noticed_whatever_the_mechanism(kind):
     ]
     assert declared[1] - declared[0] == 300 * MS
     assert 1200 * MS <= declared[0] <= 71 * MS + 1200 * MS
+
+
+FAR = {
+    "kind": "lockstep",
+    "channel": {"latency": "20 ms"},
+    "failover": timeout("2 s", log_timeout="1200 ms"),
+}
+"""Entries of 120 B each ms over 1 Gbit/s and 20 ms: they come 20.00096 ms later, and 64 B of answer 20.000512 ms."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "moment", "last_heard_ns"),
+    [
+        ("primary_crash", "failure declared", 71 * MS + 20_000_960 + 10 * MS),
+        ("backup_crash", "primary goes on alone", 51 * MS + 20_000_960 + 20_000_512 + 5 * MS),
+    ],
+)
+def test_what_was_on_the_way_at_a_crash_is_heard_before_the_silence(fault, moment, last_heard_ns):
+    """A crash at 71.5 ms: the entry of 71 ms, and the answer to that of 51 ms, the last that had come.
+
+    The secondary waits 10 ms longer; the primary takes the lock in 5 ms.
+    """
+    run = play(protection=FAR, faults=[{"kind": fault, "at": "71.5 ms"}], until_ns=2 * S, guest_runs=False).run
+    assert run.moments[moment] == last_heard_ns + 1200 * MS

@@ -87,14 +87,15 @@ def test_unharmed_lockstep_delays_by_a_round_trip_and_costs_cpu():
 
 
 def test_failover_takes_detection_replay_and_go_live():
-    """Log silent from 15.3 s (7 s + 8.3 s) on, 2 s + 10 ms timeout, 5 ms storage, 100 ms go-live, 10 ms MAC."""
+    """Last entry at 15.3 s (7 s + 8.3 s), heard 75.46 us later, 2 s + 10 ms timeout, 5 ms storage, 100 ms go-live,
+    10 ms MAC."""
     run = lab({"kind": "lockstep", "failover": {"detection": {"log_timeout": "2 s"}}}, crash())
     step = run.play()[-1]
     timeline = {what: time_ns for time_ns, what in run.timeline}
     assert timeline["primary crash"] == 15_300_000_000
-    assert timeline["failure declared"] == 17_310_000_000
-    assert timeline["secondary live"] == 17_415_000_000
-    assert timeline["reachable"] == 17_425_000_000
+    assert timeline["failure declared"] == 17_310_075_460
+    assert timeline["secondary live"] == 17_415_075_460
+    assert timeline["reachable"] == 17_425_075_460
     assert run.lost_while_down > 0
     assert 0 < sum(step.inadequate) < sum(step.attempts) // 5
     assert run.state == "unprotected"

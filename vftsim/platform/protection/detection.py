@@ -65,17 +65,22 @@ def last_heard_ns(time_ns: int, period_ns: int, delay_ns: int) -> int:
 
 def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool, detector: Detector = BESIDE) -> int:
     """Return when the survivor of a host crash at ``crash_ns`` declares it: heartbeats and log stop."""
-    # What was sent before the crash still arrives; only sending stops.
+    # What was sent before the crash still arrives; only sending stops. An acknowledgement is sent when its entry comes.
     beat_ns = last_heard_ns(crash_ns, detector.heartbeat_interval_ns, 0) + detector.entry_ns
-    return min(beat_ns + detector.heartbeat_timeout_ns, log_silence_ns(detector, crash_ns, by_secondary, 0))
+    if by_secondary:
+        heard_ns = last_heard_ns(crash_ns, detector.log_period_ns, 0) + detector.entry_ns
+    else:
+        entry_ns = detector.entry_ns
+        heard_ns = last_heard_ns(crash_ns, detector.log_period_ns, entry_ns) + detector.ack_ns - entry_ns
+    return min(beat_ns + detector.heartbeat_timeout_ns, log_silence_ns(detector, heard_ns, by_secondary))
 
 
 def loss_declared_ns(sim: Sim, guard: Guard, loss_ns: int, by_secondary: bool, detector: Detector = BESIDE) -> int:
     """Return when one side declares a channel cut at ``loss_ns``: the log stops, heartbeats continue."""
-    return log_silence_ns(detector, loss_ns, by_secondary, detector.entry_ns if by_secondary else detector.ack_ns)
+    delay_ns = detector.entry_ns if by_secondary else detector.ack_ns
+    return log_silence_ns(detector, last_heard_ns(loss_ns, detector.log_period_ns, delay_ns), by_secondary)
 
 
-def log_silence_ns(detector: Detector, time_ns: int, by_secondary: bool, delay_ns: int) -> int:
-    """Return when the log has been silent for too long, if the last signal is one heard by ``time_ns``."""
-    heard_ns = last_heard_ns(time_ns, detector.log_period_ns, delay_ns)
+def log_silence_ns(detector: Detector, heard_ns: int, by_secondary: bool) -> int:
+    """Return when the log has been silent for too long since the last signal heard."""
     return heard_ns + detector.log_timeout_ns + (detector.secondary_delay_ns if by_secondary else 0)
