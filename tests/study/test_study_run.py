@@ -15,7 +15,6 @@ import simpy
 from tests.study.grids import run_study
 from tests.study.tiny import tiny as tiny_text
 from vftsim.errors import UsageError
-from vftsim.files import to_json
 from vftsim.spec.shipped import PACKAGE
 from vftsim.stats import DelayHistogram
 from vftsim.study import execution as execution_module
@@ -129,9 +128,10 @@ def test_one_replication_has_no_interval(tiny):
     assert summary[summary["metric"] == "cpu_percent"]["low"].isna().all()
 
 
-def test_json_round_trip(result):
-    again = RunResult.from_dict(json.loads(to_json(result.to_dict())))
-    assert again.model.spec == result.model.spec
+def test_a_kept_result_is_opened_as_it_was(tiny, tmp_path):
+    result = run_study(tiny, 2, Execution(7, 1), directory=tmp_path / "out")
+    again = RunResult.opened(tmp_path / "out")
+    assert (str(again), again.model.spec) == (str(result), result.model.spec)
     for name, table in result.tables.items():
         assert csv_text(again.tables[name]) == csv_text(table), name
 

@@ -30,7 +30,7 @@ measure: {warm_up: 1 s, duration: 20 s}
 
 
 def records(folder):
-    return vftsim.open(folder).to_dict()["records"]
+    return [record.to_dict() for _, record in vftsim.open(folder).records]
 
 
 @pytest.mark.thorough

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
+from vftsim.files import Endless
+
 NOTHING = "-"
 _MOST_DECIMALS = 6
 Kind = Literal[
@@ -34,10 +36,10 @@ class Estimate:
 
     mean: float
     """Point estimate (of a mean, ratio, rate, quantile or capacity, according to ``kind``)."""
-    half_width: float
+    half_width: Endless
     """Half the width of the interval; infinite when the data allow no interval."""
     low: float
-    high: float
+    high: Endless
     """Ends of the interval, cut at the values that are possible at all."""
     n: int
     """What the interval rests on: replications, trials, events or values."""

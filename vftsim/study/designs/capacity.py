@@ -101,8 +101,7 @@ class CapacityStudy(Printed):
         ramp = band = None
         if "ramp" in answer:
             ramp = ramp_capacity_of(model, records_of(folder, manifest), answer["ramp"]["ihs_limit_percent"])
-            prices = answer["ramp"].get("prices")
-            band = codec(Band)[1](prices) if prices else None
+            band = codec(Band | None)[1](answer["ramp"].get("prices"))
         is_partial, names = manifest["state"] == "interrupted", [row["capacity"] for row in answer["capacity"]]
         searched = {name: answer[name] for name in names if name != "ramp"}
         searches = {n: LevelSearch.from_machines(model, e, interrupted=is_partial) for n, e in searched.items()}

@@ -14,7 +14,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
-from vftsim.files import codec
+from vftsim.files import Number, read_back
 from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
@@ -26,7 +26,6 @@ from vftsim.study.figures import validity
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.offered import Missing, rows_of
 from vftsim.study.runs.model import Model
-from vftsim.study.store.opened import number
 
 SAPS = "load_saps"
 """Key of the attempts a second of a benchmark."""
@@ -41,7 +40,7 @@ class LevelSearch:
     names: searching.LoadNames
     result: CapacityResult
     settings: searching.SearchSettings
-    figures: dict[float, dict[str, list[float]]]
+    figures: dict[float, dict[str, list[Number]]]
     """The judged figures of every run, by load and name."""
     watched_level: float
     """Load whose resources were watched: the one beside the answer that failed, or the highest that passed."""
@@ -110,21 +109,10 @@ class LevelSearch:
 
     @classmethod
     def from_machines(cls, model: Model, data: Mapping[str, Any], *, interrupted: bool) -> LevelSearch:
-        estimate = data["search"]["result"]["estimate"]
-        ends = {
-            name: math.inf for name in ("half_width", "high") if estimate[name] is None
-        }  # JSON has no infinite ones
-        result = codec(CapacityResult)[1]({**data["search"]["result"], "estimate": {**estimate, **ends}})
-        settings = searching.SearchSettings(**data["search"]["settings"])
-        names = searching.LoadNames(**data["search"]["names"])
-        figures = {
-            level: {name: [number(x) for x in values] for name, values in judged.items()}
-            for level, judged in data["search"]["figures"]
-        }
-        missing = next((Missing(**each) for each in data["not_offered"]), None)
-        watched, resources = data["watched"], frame(data["resources"])
-        band = codec(Band | None)[1](data.get("prices"))
-        return cls(model, names, result, settings, figures, watched, resources, interrupted, missing, band)
+        missing = next(iter(data["not_offered"]), None)
+        beside = {"watched_level": data["watched"], "missing": missing, "band": data.get("prices")}
+        search = {**data["search"], "figures": dict(data["search"]["figures"]), **beside}
+        return read_back(cls, search, model=model, resources=frame(data["resources"]), interrupted=interrupted)
 
 
 def search_level(

@@ -7,7 +7,7 @@ stop when all are narrow enough and stay so for five more.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,9 +40,6 @@ from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.manifest import identity
 from vftsim.study.store.opened import model_of, read_manifest, records_of
 from vftsim.study.store.store import MANIFEST
-
-FORMAT = 4
-"""Version of the form of results: phases of outcomes, each with the limit that it is judged by."""
 
 
 @dataclass(eq=False)
@@ -112,23 +109,6 @@ class RunResult(Printed):
     def opened(cls, folder: Path) -> RunResult:
         manifest = read_manifest(folder)
         return cls(model_of(manifest), records_of(folder, manifest), manifest)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data; :meth:`from_dict` reads it back."""
-        return {
-            "format": FORMAT,
-            "confidence": self.confidence,
-            "manifest": self.manifest,
-            "records": [[number, record.to_dict()] for number, record in self.records],
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> RunResult:
-        """Rebuild what :meth:`to_dict` returned."""
-        if data.get("format") != FORMAT:
-            raise UsageError("the result is of another version of vftsim, which had another record; run it again")
-        records = [(int(number), Record.from_dict(record)) for number, record in data["records"]]
-        return cls(model_of(data["manifest"]), records, data["manifest"], data["confidence"])
 
     def for_machines(self) -> dict[str, Any]:
         return {

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -128,8 +127,3 @@ def _record(data: Any) -> RunRecord:
         return RunRecord.from_dict(data)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UsageError("the result is of another version of vftsim, which had another record; run it again") from None
-
-
-def number(value: float | None, otherwise: float = math.nan) -> float:
-    """Return a number of a JSON file, which has neither infinite ones nor such that are none."""
-    return otherwise if value is None else float(value)
