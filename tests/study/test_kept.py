@@ -142,14 +142,15 @@ def test_nothing_judged_is_an_interruption_that_keeps_what_ran(tiny, tmp_path, m
     assert not (tmp_path / "s").exists()
 
 
-def test_tables_of_another_model_do_not_take_the_place_of_others_without_a_word(tmp_path, capsys):
-    """Next week's change of a model file, and the same command: last week's tables were gone, and nobody said so."""
+def test_tables_of_another_model_take_the_place_of_others_only_if_asked_to(tmp_path, capsys):
+    """Next week's change of a model file, and the same command: last week's tables were gone."""
     path, words = tmp_path / "model.yaml", ["-q", "-n", "1", "-j", "1", "-o", str(tmp_path / "kept")]
     text = "domains: {a: {applications: {job: {kind: cpu_bound, duty: 50 %}}}}\nmeasure: {duration: 100 ms}\n"
     grid = ["sweep", str(path), "--grid", "domains.a.weight=256,512", *words]
-    told = list[bool]()
-    for duty, more in (("50", []), ("50", ["--seed", "1"]), ("60", []), ("70", ["--force"])):
+    asked = [("50", []), ("50", ["--seed", "1"]), ("60", []), ("50", ["--seed", "2"]), ("70", ["--force"]), ("70", [])]
+    codes = list[int]()
+    for duty, more in asked:
         path.write_text(text.replace("50", duty))
-        assert main([*grid, *more]) == 0
-        told.append("told of another model or seed before" in capsys.readouterr().err)
-    assert told == [False, False, True, False]
+        codes.append(main([*grid, *more]))
+        assert ("tells of another model or seed" in capsys.readouterr().err) == (codes[-1] == 2)
+    assert codes == [0, 0, 2, 2, 0, 0]

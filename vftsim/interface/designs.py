@@ -61,6 +61,7 @@ def study(
         experiment.takes,
         partial(run_experiment, experiment),
         experiment.files,
+        bases=experiment.points.bases,
         about=(spec, experiment),
         directory=f"study-{spec.name}",
         seed=spec.seed,

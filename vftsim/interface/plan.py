@@ -43,6 +43,8 @@ class Plan(Generic[Answered]):
     """Whether runs are kept meanwhile where no directory is named."""
     goes_on: bool = True
     """Whether it goes on from what the directory holds; else that is refused."""
+    bases: Sequence[Model] | None = None
+    """Models whose answer a directory holds, where those that it studies are points of them."""
     about: tuple[Any, ...] = ()
     """What the study was made of, for who looks at it before."""
     directory: str | Path | None = None
@@ -65,12 +67,13 @@ class Plan(Generic[Answered]):
 
     def answer(self, show: Progress, shard: Shard | None = None) -> tuple[Answered, Sequence[str]]:
         """Return the answer, of a share of the runs if one is named, and remarks on it and on the directory."""
-        from vftsim.study.blocks.kept import write_answer
+        from vftsim.study.blocks.kept import refuse_another, write_answer
         from vftsim.study.execution import WHOLE, Execution
         from vftsim.study.store.resumable import resumable_store
         from vftsim.study.store.store import Opening
 
-        execution = Execution(self.seed, self.jobs, show, shard=shard or WHOLE)
+        asked = tuple(model.digest() for model in (self.models if self.bases is None else self.bases))
+        execution = Execution(self.seed, self.jobs, show, shard=shard or WHOLE, asked=asked)
         with ExitStack() as opened:
             folder = self.folder
             if folder is None and self.needs_store:
@@ -78,10 +81,12 @@ class Plan(Generic[Answered]):
             if folder is None:
                 result: Any = self.study(execution)
                 return result, getattr(result, "remarks", ())
+            if self.goes_on and not self.force:
+                refuse_another(folder, asked, self.seed)
             opening = Opening.REPLACE if self.force else Opening.CONTINUE if self.goes_on else Opening.NEW
             store = opened.enter_context(resumable_store(folder, self.command, opening))
             result = self.study(replace(execution, store=store))
-            return result, write_answer(store, result, is_asked_to_replace=self.force)
+            return result, write_answer(store, result)
 
 
 def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, Answered]:

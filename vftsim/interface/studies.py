@@ -327,6 +327,7 @@ def sweep(
         study,
         experiment.files,
         needs_store=True,
+        bases=points.bases,
     )
 
 

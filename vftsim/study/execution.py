@@ -85,6 +85,8 @@ class Execution:
     """Cache of finished runs."""
     shard: Shard = WHOLE
     """The share of the runs that is to be done."""
+    asked: tuple[str, ...] = ()
+    """Digests of the models that the study is asked about, for its manifest."""
     started_utc: str = field(default_factory=utc_now)
     """When the study began, for its manifest."""
 
@@ -138,6 +140,7 @@ class Execution:
             "command": command,
             "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
             "models": [about(model) for model in models],
+            "asked": list(self.asked),
             "seed": self.seed,
             "stream_scheme": STREAM_SCHEME,
             "bit_generator": BIT_GENERATOR,

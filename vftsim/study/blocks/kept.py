@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -22,31 +22,29 @@ from vftsim.study.store.opened import read_answer, read_data, read_manifest
 from vftsim.study.store.store import ANSWER, MANIFEST, Store
 
 
-def write_answer(store: Store, answer: Any, *, is_asked_to_replace: bool = False) -> list[str]:
+def write_answer(store: Store, answer: Any) -> list[str]:
     """Write an answer beside the store, in its own form or :func:`write_result`'s; return remarks on both."""
     main = getattr(answer, "to_pandas", None)
 
     def write(folder: Path) -> None:
         write_result(folder, answer, {} if main is None else {answer.table: main()})
 
-    before = set() if is_asked_to_replace else _models_of(store.folder)
     store.finish(getattr(answer, "write_files", write))
     remarks: list[str] = getattr(answer, "remarks", [])
-    remarks += store.remarks
-    if before and before.isdisjoint(_models_of(store.folder)):
-        remarks.append(
-            f"'{store.folder}' told of another model or seed before, and its tables and pages are of this one now; "
-            "the runs of both are kept"
-        )
-    return remarks
+    return remarks + store.remarks
 
 
-def _models_of(folder: Path) -> set[tuple[str, int]]:
-    """Return of which models, under which seed, the tables of a directory are; nothing of one without any."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # none, or no longer as it was written
+def refuse_another(folder: Path, asked: Collection[str], seed: int) -> None:
+    """Refuse a directory whose tables are of other models than those asked about, by digest, or under another seed."""
+    manifest: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):  # none, or no longer as it was written
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return {(model["sha256"], manifest["seed"]) for model in manifest["models"]}
-    return set()
+    before = manifest.get("asked")
+    if before and asked and (set(before).isdisjoint(asked) or manifest["seed"] != seed):
+        raise UsageError(
+            f"'{folder}' tells of another model or seed, and what is asked now would take its place; choose another "
+            "name, or --force to replace it"
+        )
 
 
 BLOCKS = "blocks.json"
