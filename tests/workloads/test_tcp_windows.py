@@ -75,6 +75,34 @@ def test_without_windows_a_message_is_one_packet():
     assert seen.latency.min == seen.latency.max == 251 * FRAME * 8 + 2 * ROUTE_NS + MS
 
 
+@pytest.mark.parametrize(("rate", "queue"), [("1 Gbit/s", "20 kB"), ("1 Gbit/s", "100 kB"), ("30 Gbit/s", "20 kB")])
+def test_a_message_longer_than_the_queue_takes_as_long_as_the_line(rate: str, queue: str):
+    """It fills the queue as that empties; what a ns at 30 Gbit/s has no whole number of is not lost."""
+    seen, _, record = exchange(100, 151, network={"initial_window": 0, "rate": rate, "queue": queue})
+    frame_ns = FRAME * 8 if rate == "1 Gbit/s" else FRAME * 8 / 30
+    assert seen.latency.min == seen.latency.max == pytest.approx(251 * frame_ns + 2 * ROUTE_NS + MS, abs=1)
+    assert sum(record.drops.values()) == 0
+
+
+def test_a_message_longer_than_the_queue_leaves_room_for_datagrams():
+    """Speech beside answers of 1 MB that keep the line busy, whose queue holds a hundredth of one."""
+    guest = {
+        "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
+        "applications": {"server": {"kind": "service", "answer_size": 2**20}, "relay": {"kind": "media_relay"}},
+    }
+    load = {"kind": "request_response", "to": "guest.server", "turn_around": 0}
+    data = {
+        "networks": {"lan": {"queue": "10 kB", "rate": "100 Mbit/s"}},
+        "domains": {"guest": guest},
+        "workloads": {"load": load, "speech": {"kind": "rtp", "to": "guest.relay", "streams": 20}},
+        "measure": {"warm_up": "100 ms", "duration": "2 s"},
+    }
+    outcomes = run_model(checked(data), 1, 0).whole.outcomes
+    assert outcomes["workloads.load"].answers == pytest.approx(2e8 / (2**20 * 8), rel=0.2)
+    assert outcomes["workloads.speech"].dropped == 0
+    assert outcomes["workloads.speech"].delay.max < 2 * MS
+
+
 @pytest.mark.parametrize(("turn_around", "kept"), [("190 ms", True), ("210 ms", False)])
 def test_a_connection_keeps_its_window_until_it_has_been_idle(turn_around: str, kept: bool):
     """For 200 ms longer than a round trip, TCP_RTO_MIN: then it begins with ten segments again (RFC 5681, 4.1)."""

@@ -386,10 +386,8 @@ class ModelSpec(Spec):
                 yield f"{where}: '{peer}' is on none of its networks: {listing(networks) or 'it has none'}"
             elif via is not None and via not in shared:
                 yield f"{where}: via '{via}' is no network of both it and '{peer}': {listing(sorted({*shared}))}"
-            elif key:
-                sizes = {"size": size_bytes, "to: an answer (answer_size)": self.program_of(peer).answer_bytes}
-                if why := never_fits(sizes, self.networks[via or shared[-1]].queue):
-                    yield f"{where}.{key}.{why}"
+            elif key and (why := never_fits("size", size_bytes, self.networks[via or shared[-1]].queue)):
+                yield f"{where}.{key}.{why}"
 
     def _shared_networks(self, domain: DomainSpec, peer: str) -> list[str]:
         """Return the networks that a domain is on and an application of another, too, in the order of its own."""

@@ -166,7 +166,7 @@ class PeerRoute(NamedTuple):
     via: str | None = None
     """The network; ``None``: any that both are on."""
     key: str = ""
-    """The parameter that says so, which has a ``size``: what is sent as one packet; empty: none has."""
+    """The parameter that says so, which has a ``size``: what is sent as one datagram; empty: none has."""
     size_bytes: int = 0
 
 
@@ -211,11 +211,6 @@ class ApplicationSpec(Spec):
     def peer_routes(self) -> Sequence[PeerRoute]:
         """How it speaks to its peers: to each once, by any network that both are on, if it does not say."""
         return [PeerRoute(peer) for peer in self.peers]
-
-    @property
-    def answer_bytes(self) -> int:
-        """What it sends back as one packet at most, as the line carries it; 0: it sends what its protocol has."""
-        return 0
 
     def contradiction(self, cpu_inflation: float) -> str:
         """Return why it cannot be in a domain whose CPU work has such a factor; empty: it can."""

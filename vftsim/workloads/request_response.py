@@ -30,7 +30,7 @@ from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io import packet as io
 from vftsim.platform.io.host_cards import cards, send_to_host
-from vftsim.platform.io.link import links, never_fits
+from vftsim.platform.io.link import links
 from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
@@ -359,11 +359,6 @@ class _RequestsSpec(WorkloadSpec):
     def wire(self, application: ApplicationSpec) -> Wire:
         """Requests and answers, as UDP of their size."""
         return RequestWire()
-
-    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
-        """A request is one packet, and an answer is one."""
-        sizes = {"request_size": self.request_size, "to: an answer (answer_size)": application.answer_bytes}
-        return never_fits(sizes, queue_bytes)
 
 
 @WORKLOADS.register

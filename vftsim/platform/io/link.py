@@ -7,8 +7,9 @@ card: of the same size they take one frame more.
 
 A packet over TCP for which there is no room waits in its connection, in the order of packets, instead of being
 dropped (Linux: TCP small queues, two packets of a connection in the queue).  Simplification: it goes as a whole when
-all of it fits.  No connection has more that waits than its window.  Left out: what waits on a host that crashes is not
-lost with it.
+all of it fits.  One that is longer than the queue follows in pieces of a quarter of it, as long as that leaves half of
+it to others, until the rest fits.  No connection has more that waits than its window.  Left out: what waits on a host
+that crashes is not lost with it.
 
 What has left may be lost on its way, each frame independent of others (:func:`set_loss`).  By default nothing is: the
 lab's switched gigabit network is not known to drop.  Of a packet that stands for several frames
@@ -28,12 +29,12 @@ that follow make up.
 """
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from vftsim.kernel import Engine, EventKind, Fifo, Row, Sim, Table, at, event
 from vftsim.kernel.inputs import Feeder, draw
+from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.packet import (
     DATAGRAM,
     FULL_FRAME_BYTES,
@@ -76,7 +77,8 @@ class Link(Row):
     ``until_lost`` are to come; 0: none is lost.  ``lost`` is the row of ``drops`` that counts them.
     Losses in bursts have the feeds ``burst_gaps`` and ``burst_lengths`` (0: they do not); whether a packet
     ``is_in_burst`` changes for those that leave from ``changes_ns`` on.
-    ``held_back`` are packets over TCP that wait for room; the event ``on_arrival`` gets them when they have arrived.
+    ``held_back`` are packets over TCP that wait for room, the first without ``gone_bytes`` that it has taken already;
+    the event ``on_arrival`` gets them when they have arrived.
     """
 
     rate_bits_per_s: int
@@ -97,6 +99,7 @@ class Link(Row):
     is_in_burst: bool
     changes_ns: int
     held_back: Fifo
+    gone_bytes: int
     on_arrival: int
 
 
@@ -145,14 +148,12 @@ def frames_to_loss(uniforms: FloatArray, share: float) -> IntArray:
     return 1 + np.minimum(np.log1p(-uniforms) / math.log1p(-share), float(1 << 53)).astype(np.int64)
 
 
-def never_fits(sizes: Mapping[str, int], queue_bytes: int) -> str:
-    """Return key and reason if what is sent as one packet is longer than the queue of its line, which drops it."""
-    queue = BYTE_COUNT.format(queue_bytes)
-    for key, size_bytes in sizes.items():
-        if size_bytes > queue_bytes:
-            size = BYTE_COUNT.format(size_bytes)
-            return f"{key}: {size} are one packet here, which never fits into the network's queue of {queue}"
-    return ""
+def never_fits(key: str, size_bytes: int, queue_bytes: int) -> str:
+    """Return key and reason if what is sent as one datagram is longer than the queue of its line, which drops it."""
+    if size_bytes <= queue_bytes:
+        return ""
+    size, queue = BYTE_COUNT.format(size_bytes), BYTE_COUNT.format(queue_bytes)
+    return f"{key}: {size} are one packet here, which never fits into the network's queue of {queue}"
 
 
 def long_transmission_ns(size_bytes: int, rate_bits_per_s: int) -> int:
@@ -261,7 +262,7 @@ def on_change(sim: Sim, link: Link) -> None:
 def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
     """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full, or on its way."""
     if not is_held_back(sim, link, packet):
-        put_on_wire(sim, link, packet, on_arrival)
+        put_on_wire(sim, link, packet, packets(sim)[packet].size_bytes, on_arrival)
         return
     link.on_arrival = on_arrival
     packet_list.push(sim, link.held_back, packet)
@@ -270,41 +271,60 @@ def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
 
 
 def wait_for_room_ns(sim: Sim, link: Link, size_bytes: int) -> int:
-    """Return how long until the queue has room if nobody else sends; 0: it has."""
-    return max(0, backlog_ns(sim, link) + transmission_ns(link, size_bytes) - link.queue_ns)
+    """Return how long until the queue has room if nobody else sends, for a piece of what is longer; 0: it has."""
+    need_ns = transmission_ns(link, size_bytes)
+    if need_ns > link.queue_ns:
+        return max(0, backlog_ns(sim, link) - link.queue_ns // 4)
+    return max(0, backlog_ns(sim, link) + need_ns - link.queue_ns)
 
 
 def is_held_back(sim: Sim, link: Link, packet: int) -> bool:
-    """Tell whether a packet waits at its sender for room, or behind others: a message does that ever fits."""
+    """Tell whether a packet waits at its sender for room, or behind others: a message does."""
     frame = packets(sim)[packet]
     # Asked of every packet that leaves: most are no messages.
     if flows(sim)[frame.flow].transport != MESSAGE:
         return False
-    if transmission_ns(link, frame.size_bytes) > link.queue_ns:
-        return False
-    return link.held_back.length > 0 or wait_for_room_ns(sim, link, frame.size_bytes) > 0
+    if link.held_back.length > 0 or transmission_ns(link, frame.size_bytes) > link.queue_ns:
+        return True
+    return wait_for_room_ns(sim, link, frame.size_bytes) > 0
+
+
+def rest_bytes(sim: Sim, link: Link) -> int:
+    """Return what is left of the first message that waits."""
+    return packets(sim)[link.held_back.first].size_bytes - link.gone_bytes
 
 
 def plan_room(sim: Sim, link: Link) -> None:
     """Look again when there may be room for the first that waits."""
-    first = packets(sim)[link.held_back.first]
-    due_ns = sim.now_ns + wait_for_room_ns(sim, link, first.size_bytes)
-    at(sim, due_ns, EventKind.DELIVERY, first.entity, on_room, link.row)
+    due_ns = sim.now_ns + wait_for_room_ns(sim, link, rest_bytes(sim, link))
+    at(sim, due_ns, EventKind.DELIVERY, packets(sim)[link.held_back.first].entity, on_room, link.row)
 
 
 @event
 def on_room(sim: Sim, link: Link) -> None:
     """Send the messages that wait as far as there is room, which others may have taken."""
-    while link.held_back.length > 0 and wait_for_room_ns(sim, link, packets(sim)[link.held_back.first].size_bytes) == 0:
-        put_on_wire(sim, link, packet_list.pop(sim, link.held_back), link.on_arrival)
+    while link.held_back.length > 0 and wait_for_room_ns(sim, link, rest_bytes(sim, link)) == 0:
+        send_first(sim, link)
     if link.held_back.length > 0:
         plan_room(sim, link)
 
 
-def put_on_wire(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
-    """Send a packet now, or drop it if the queue is full."""
+def send_first(sim: Sim, link: Link) -> None:
+    """Send what is left of the first message that waits, or a piece of it."""
+    left_bytes = rest_bytes(sim, link)
+    if transmission_ns(link, left_bytes) > link.queue_ns:
+        piece_bytes = max(1, product_quotient(link.queue_ns // 4, link.rate_bits_per_s, BITS_NS))
+        link.gone_bytes += piece_bytes
+        reserve(sim, link, piece_bytes, transmission_ns(link, piece_bytes) + carried_ns(sim, link, piece_bytes))
+        return
+    link.gone_bytes = 0
+    put_on_wire(sim, link, packet_list.pop(sim, link.held_back), left_bytes, link.on_arrival)
+
+
+def put_on_wire(sim: Sim, link: Link, packet: int, size_bytes: int, on_arrival: int) -> None:
+    """Send a packet now, of which so much is left, or drop it if the queue is full."""
     frame = packets(sim)[packet]
-    arrival_ns = occupy(sim, link, frame.size_bytes)
+    arrival_ns = occupy(sim, link, size_bytes)
     if arrival_ns < 0:
         drop(sim, packet, link.queue_full)
     elif is_lost_in_burst(sim, link, link.free_ns):

@@ -482,7 +482,7 @@ class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """A message is one packet."""
-        return never_fits({"message_size": self.message_size}, queue_bytes)
+        return never_fits("message_size", self.message_size, queue_bytes)
 
     def packets(self, profile: RunProfile) -> float:
         """Every message of every call, through balancer and front end, and what it makes them ask and read."""

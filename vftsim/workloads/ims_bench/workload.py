@@ -129,7 +129,7 @@ class ImsBenchSpec(BenchParameters):
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """A message is one packet, also the longest."""
-        return never_fits({"to: a SIP message": max(SIZE_BYTES)}, queue_bytes)
+        return never_fits("to: a SIP message", max(SIZE_BYTES), queue_bytes)
 
     def packets(self, profile: RunProfile) -> float:
         """Messages that the server receives, 4 an attempt and 2 a registration."""

@@ -237,12 +237,7 @@ class ServiceSpec(ApplicationSpec):
     @property
     def peer_routes(self) -> Sequence[PeerRoute]:
         """As its calls say."""
-        return [PeerRoute(call.to, call.via, f"calls.{n}", call.size) for n, call in enumerate(self.calls)]
-
-    @property
-    def answer_bytes(self) -> int:
-        """An answer."""
-        return self.answer_size
+        return [PeerRoute(call.to, call.via) for call in self.calls]
 
     @property
     def waits_for(self) -> tuple[str, ...]:

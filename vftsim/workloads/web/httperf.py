@@ -24,7 +24,6 @@ from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import MESSAGE, Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
@@ -396,12 +395,6 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
     def samples(self, profile: RunProfile) -> float:
         """One a period."""
         return profile.length_ns / self.sample
-
-    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
-        """A piece of the reply is one packet, and a request is one."""
-        request_bytes = self.request_size + http.HEADER_BYTES
-        sizes = {"request_size": request_bytes, "to: a piece of the reply": application.answer_bytes}
-        return never_fits(sizes, queue_bytes)
 
     def wire(self, application: ApplicationSpec) -> Wire:
         """Pieces of connections, as UDP of their size."""

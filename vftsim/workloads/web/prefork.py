@@ -446,11 +446,6 @@ class PreforkWebServerSpec(ApplicationSpec):
     swap: SwapSpec = Field(default_factory=SwapSpec, description="Swapping, off by default. Assumption as a whole.")
 
     @property
-    def answer_bytes(self) -> int:
-        """A piece of a reply."""
-        return wire_bytes(min(self.reply_size, PIECE_BYTES))
-
-    @property
     def has_disk_times(self) -> bool:
         """Pages that were swapped out."""
         return self.swap.memory > 0
