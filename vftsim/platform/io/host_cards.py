@@ -94,12 +94,13 @@ def send_to_host(sim: Sim, packet: int) -> None:
 def return_to_host(sim: Sim, packet: int, ahead_ns: int) -> None:
     """Let an acknowledgement reach the card of its port, sent ``ahead_ns`` ago.
 
-    Assumption: it takes no time on the line, and those that follow make up for one that is lost, but in a burst.
+    Assumption: it takes no time on the line, and those that follow make up for one that is lost, but in a burst: that
+    in which what is queued before it leaves.
     """
     mark(sim, packet, SENT, 0, sim.now_ns, 0)
     link = links(sim)[cards(sim)[ports(sim)[packets(sim)[packet].port].card].to_host]
     link.sent += 1
-    if is_lost_in_burst(sim, link, sim.now_ns):
+    if is_lost_in_burst(sim, link, max(sim.now_ns, link.free_ns)):
         drop(sim, packet, link.lost)
         return
     arrival_ns = sim.now_ns + max(0, link.latency_ns - ahead_ns)
