@@ -271,3 +271,5 @@ def test_speech_waits_for_its_packet_to_fill(interval_ms):
     assert voice.rated("r_factor") == e_model(65.0 + interval_ms, 0.0).r_factor - 11.0
     silent = run(host({"kind": "native"}, streams=0), 1, 0, 500 * MS, 100 * MS).whole.outcomes["workloads.media"]
     assert silent.rated("mos") is None
+    assert math.isnan(silent.mos)
+    assert math.isnan(silent.jitter)

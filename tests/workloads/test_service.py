@@ -234,6 +234,14 @@ def test_a_full_queue_drops_and_its_drops_are_counted():
     assert record.drops["web.web socket", "full"] == seen.dropped > 0
 
 
+def test_where_none_waits_erlangs_formula_tells_how_many_are_refused():
+    """Two erlang at three threads lose 4/19, whatever the distribution of what they last."""
+    tier = {"threads": 3, "demand": "20 ms", "demand_cv": 2.0, "backlog": 0}
+    users = {"kind": "open_requests", "to": "web", "rate": "100 /s", "retries": 0}
+    seen, _ = played(model({"web": tier}, users, 300.0, web={"vcpus": 3}))
+    assert seen.dropped / seen.offered == pytest.approx(4 / 19, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("calls", "took_ms"),
     [

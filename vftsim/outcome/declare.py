@@ -162,9 +162,10 @@ class Figure(ABC):
         return self.source(outcome) if self.source is not None else outcome.__dict__[self.name]
 
     def value(self, outcome: Any) -> Any:
-        """Return the replication's own figure, where the outcome does not hold it."""
+        """Return the replication's own figure, where the outcome does not hold it; nan: it has none."""
         entry = next(iter(self.entries(outcome)))
-        return entry.estimator.single(entry.observe(outcome))
+        observed = entry.observe(outcome)
+        return math.nan if observed is None else entry.estimator.single(observed)
 
     def parts(self, outcome: Any | None) -> Iterator[tuple[Path, Callable[[Any], Any]]]:
         """Yield the whole and its parts: the path below the figure, and how to take it out of what is held.

@@ -64,7 +64,7 @@ class FlowResult(Outcome):
     )
     loss_event_rate = declare.rate(loss_events, label="loss events", better="lower", known_as=("loss_events_per_s",))
     jitter = declare.number(
-        source=lambda outcome: outcome.jitter_ns / _MS,
+        source=lambda outcome: outcome.jitter_ns / _MS if outcome.delivered else None,
         unit="ms",
         better="lower",
         headline=True,

@@ -205,7 +205,10 @@ class ServiceSpec(ApplicationSpec):
         "with preamble and gap, rounded up.",
     )
     backlog: int = Field(
-        1024, ge=1, le=1_000_000, description="Requests that wait for a thread; others are dropped. Assumption."
+        1024,
+        ge=0,
+        le=1_000_000,
+        description="Requests that wait for a thread; others are dropped. 0: none waits. Assumption.",
     )
     reads: float = Field(
         0.0, ge=0.0, le=1000.0, description="Mean number of disk reads of a request; a part of one by chance."
