@@ -185,7 +185,32 @@ def _drawn(random: Random, is_lean: bool) -> Draw:
         echo = guest["applications"]["echo"]
         calls = [{**_call(random), "to": "guest.back"}, *echo.get("calls", [])]
         guest["applications"] |= {"echo": {**echo, "calls": calls}, "back": {"kind": "service", "backlog": 2}}
+    _widen(random, data)
     return data
+
+
+def _widen(random: Random, data: Draw) -> None:
+    """Change what carries packets: a second path, cards with prices, a driver domain short of CPU, moderation."""
+    guest, host = data["domains"]["guest"], data["hosts"]["host"]
+    if random.random() < 0.25:
+        path = random.choice(["direct", "emulated", "moderated", "paravirtual", "stub_domain"])
+        data["networks"]["dmz"] = {"rate": "100 Mbit/s", "latency": "50 us"}
+        guest["interfaces"] = {"eth0": guest["interfaces"]["eth0"], "eth1": {"network": "dmz", "path": {"kind": path}}}
+        if path in BEHIND_DRIVER and "dom0" not in data["domains"]:
+            data["domains"]["dom0"] = {"driver": {}} | ({"host": "host"} if len(data["hosts"]) > 1 else {})
+        for workload in data["workloads"].values():
+            workload.update({"via": random.choice(["lan", "dmz"])} if workload["to"].startswith("guest.") else {})
+    for interface in guest["interfaces"].values():
+        if interface["path"]["kind"] == "moderated" and random.random() < 0.5:
+            interface["path"] |= {"packet_cost": "3 us", "interrupt_cost": "2 us", "moderation": "200 us"}
+    if "dom0" in data["domains"] and random.random() < 0.5:
+        data["domains"]["dom0"] |= {"weight": random.choice([1, 256]), "cap": random.choice(["0 %", "15 %"])}
+        data["domains"]["dom0"]["driver"] = {
+            "placement": random.choice(["any", "one", "spread"]),
+            "budget_packets": random.choice([1, 5, 64]),
+        }
+    if random.random() < 0.3:
+        host["nics"]["eth0"] = {**host["nics"]["eth0"], "coalescing_time": "300 us", "coalescing_packets": 8}
 
 
 def _call(random: Random) -> Draw:

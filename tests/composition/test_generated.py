@@ -73,12 +73,55 @@ def test_what_is_served_says_cpu_time_to_the_nanosecond(more_ns: int):
     assert [breach.split()[0] for breach in Oracle(made).breaches()] == ["guest"]
 
 
+@pytest.mark.usefixtures("one_kernel")
+@pytest.mark.parametrize("kind", ["paravirtual", "emulated", "stub_domain"])
+@pytest.mark.parametrize(
+    ("dom0", "card"),
+    [
+        ({"cap": "20 %"}, {"receive_ring_packets": 16}),
+        ({"vcpus": 3, "weight": 1, "affinity": [0]}, {"coalescing_time": "300 us", "coalescing_packets": 32}),
+    ],
+    ids=["capped", "pinned"],
+)
+def test_a_driver_domain_uses_what_its_packets_cost(kind: str, dom0: generated.Draw, card: generated.Draw):
+    """Short of CPU, beside hogs: to the batches in its hands, where events cost nothing."""
+    path = {"kind": kind, "event_cost": 0}
+    relays = {
+        name: {
+            "interfaces": {"eth0": {"path": path}},
+            "applications": {"relay": {**generated.PROGRAMS["relay"], "threads": 2}},
+        }
+        for name in (("one", "other") if kind == "paravirtual" else ("one",))
+    }
+    hogs = {name: {"applications": {"job": {"kind": "cpu_bound", "duty": "100 %"}}} for name in ("hog", "hog2")}
+    made = run.Run(
+        checked(
+            {
+                "hosts": {"host": {"pcpus": 2, "scheduler": {"kind": "credit"}, "nics": {"eth0": card}}},
+                "domains": {"dom0": {"driver": {"event_cost": 0}, **dom0}, **relays, **hogs},
+                "workloads": {f"to_{name}": {"kind": "rtp", "streams": 200, "to": f"{name}.relay"} for name in relays},
+                "measure": {"warm_up": "20 ms", "duration": "250 ms"},
+            }
+        ),
+        1,
+        0,
+        engine="simpy",
+    )
+    made.run()
+    oracle = Oracle(made)
+    assert list(oracle.breaches()) == []
+    used_ns, least_ns, most_ns = next(account[1:] for account in oracle.accounts() if account[0] == "dom0")
+    assert used_ns > 1_000_000
+    assert most_ns - least_ns < 0.15 * used_ns
+
+
 @pytest.mark.thorough
 def test_what_is_drawn_covers_every_part():
     drawn = [spec for n in range(600) if (spec := model(n)) is not None]
     guests = [spec.domains["guest"] for spec in drawn]
     assert len({spec.hosts["host"].scheduler.kind for spec in drawn}) == 9
     assert len({guest.interfaces["eth0"].path.kind for guest in guests}) == 6
+    assert sum(len(guest.interfaces) == 2 for guest in guests) > 100
     assert len({guest.protection.kind for guest in guests}) == 8
     assert len({guest.guest_scheduler.kind for guest in guests}) == 4
     assert sum(len(spec.hosts) == 2 for spec in drawn) > 100
