@@ -50,7 +50,7 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["bogus"], "No such command 'bogus'"),
+        (["bogus"], "No such command 'bogus'. 'vftsim --help' lists them"),
         (["run"], "Missing argument 'MODEL'"),
         (["run", "nowhere.yaml"], "no file 'nowhere.yaml'"),
         (["run", "TINY", "--bogus"], "No such option"),

@@ -43,7 +43,7 @@ def test_every_part_is_named_with_a_page_that_tells_of_it(family):
     pages = dict(re.findall(r"\[(\w+)\]\(([^)]+)\)", listed))
     known = PARTS[family].choices()
     shipped = {kind for kind in known if known[kind].__module__.startswith("vftsim.")}
-    assert pages.keys() == shipped
+    assert pages.keys() == shipped, f"docs/model-files.md lists them below '<!-- parts: {family} -->'"
     silent = [kind for kind, link in pages.items() if kind not in (DOCS / link).read_text(encoding="utf-8")]
     assert silent == []
 

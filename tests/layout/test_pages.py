@@ -48,7 +48,7 @@ def test_a_list_that_may_be_left_out_is_a_list() -> None:
 
 @pytest.mark.parametrize("spec", [f"{spec.__module__}.{spec.__name__}" for spec in _SPECS])
 def test_everything_that_a_model_file_can_say_has_its_table(spec: str) -> None:
-    assert spec in shown()
+    assert spec in shown(), f"a page needs '<!-- parameters: {spec} -->', which parameter_tables.py beside this fills"
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)

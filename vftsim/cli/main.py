@@ -283,6 +283,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _mistake(error: TyperException) -> str:
     """Return what is wrong with a command line, with the value: pydantic checks it, whose messages leave it out."""
     message = error.format_message().replace("Value error, ", "") or type(error).__name__
+    if message.startswith("No such command") and message.endswith("'."):
+        return f"{message} 'vftsim --help' lists them"
     inputs = [each["input"] for each in getattr(error.__cause__, "errors", list)()]
     if not inputs or str(inputs[0]) in message:
         return message

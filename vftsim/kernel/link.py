@@ -231,8 +231,13 @@ class _Linker:
 
     @staticmethod
     def _unique(known: dict[str, Any], name: str, declared: Any) -> None:
-        if known.setdefault(name, declared) is not declared:
-            raise LinkError(f"two different things are called {name}")
+        if (first := known.setdefault(name, declared)) is not declared:
+            of_records = " and ".join(_of_record(each) for each in (first, declared) if isinstance(each, Table))
+            raise LinkError(f"two different things are called {name}{of_records and f': tables of {of_records}'}")
+
+
+def _of_record(table: Table[Any]) -> str:
+    return f"{table.record.__module__}.{table.record.__name__}"
 
 
 @dataclass
