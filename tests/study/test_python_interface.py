@@ -98,7 +98,8 @@ def test_replications_go_on_until_a_figure_is_known(model):
 
 
 def test_a_sweep_needs_no_directory():
-    result = vftsim.sweep("xen-media-native", ["workloads.media.streams=10,20"], replications=1, overrides=SHORT[:2])
+    grid = {"workloads.media.streams": [10, 20]}
+    result = vftsim.sweep("xen-media-native", grid, replications=1, overrides=SHORT[:2])
     assert result.results.query("figure == 'workloads.media.loss'")["estimate"].tolist() == [0.0, 0.0]
     assert "lost, %" in str(result)
 
@@ -320,6 +321,8 @@ def test_a_trace_without_a_window_is_where_the_command_looks():
         (lambda it: vftsim.run(it, quick="no"), "quick: True or False, got 'no'"),
         (lambda it: vftsim.run(it, precision_percent=math.nan), "precision_percent: a number from 0 on"),
         (lambda it: vftsim.run(it, precision_percent=50, figures="media.loss"), "figures: a list, got 'media.loss'"),
+        (lambda it: vftsim.run(it, overrides=["measure.duration=1 s"]), "overrides: they go with a name or a file"),
+        (lambda _: vftsim.sweep("xen-media", "weight=256,512"), "grid: a list or a dictionary, got 'weight=256,512'"),
         (lambda _: vftsim.run(3), "a model is a name, a file, or what vftsim.load returns; got 3"),
         (lambda _: vftsim.compare("xen-media"), "models: a list, got 'xen-media'"),
         (lambda _: vftsim.compare(["xen-media", 3]), "a model is a name, a file, .* got 3"),

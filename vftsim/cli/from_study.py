@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Any, Self
 
 from vftsim.cli import options
 from vftsim.cli.common import PARAMETERS, ModelStudy, entries_of, is_choice
@@ -85,6 +85,56 @@ class _Parameter:
         return options.parse_quantity(option, value, PERCENT, "%")
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What a command can be asked: the options of a study, and of those beside it what their docstrings add."""
+
+    study: Callable[..., Any]
+    doc: str
+    """Docstrings of all of them."""
+    options: Mapping[str, _Parameter]
+    common: Mapping[str, str]
+    """Parameters that the common options have, and their fields there."""
+    loads_model: bool
+    """Whether the study takes a model as it was loaded, with the settings of ``--set``."""
+
+    @classmethod
+    def of(
+        cls, study: Callable[..., Any], kind: Any, beside: Sequence[Callable[..., Any]], without: Sequence[str]
+    ) -> Self:
+        signature, doc = dict(inspect.signature(study).parameters), inspect.cleandoc(study.__doc__ or "")
+        for another in beside:
+            text = inspect.cleandoc(another.__doc__ or "")
+            more = inspect.signature(another).parameters
+            signature |= {name: more[name].replace(default=None) for name in entries_of(text)}
+            doc += "\n" + text.partition(PARAMETERS)[2]
+        entries, has = {**entries_of(options.__doc__ or ""), **entries_of(doc)}, {each.name for each in fields(kind)}
+        common = {name: field for name, field in _COMMON.items() if name in signature and field in has}
+        no_options = {"progress", *common, *without}
+        names = [name for name in dict.fromkeys([*entries_of(doc), *signature]) if name not in no_options]
+        names.sort(key=lambda name: entries[name]["flags"] != "")  # arguments first
+        loads_model = "Model" in str(getattr(signature.get("model"), "annotation", ""))
+        theirs = {name: _Parameter(signature[name], entries[name]) for name in names}
+        return cls(study, doc, theirs, common, loads_model)
+
+    def parameters(self, defaults: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
+        """Return the options, with other defaults than the study's where the command line has them."""
+        return {
+            name: option.with_default(defaults.get(name, option.parameter.default))
+            for name, option in self.options.items()
+        }
+
+    def call(self, typed: Mapping[str, Any], common: Any) -> StudyCall:
+        """Return what is asked by what was typed."""
+        given = {name: option.read(typed[name]) for name, option in self.options.items() if typed[name] is not None}
+        given |= {name: getattr(common, field) for name, field in self.common.items()}
+        if self.loads_model:
+            given["model"] = common.loaded(given["model"])
+        if self.loads_model or given.get("overrides", ()) is None:
+            given.pop("overrides", None)
+        return StudyCall(self.study, given)
+
+
 def made_from(
     study: Callable[..., Any],
     kind: Any = ModelStudy,
@@ -111,17 +161,7 @@ def made_from(
     defaults : dict
         Defaults that the command line has in place of the study's.
     """
-    signature, doc = _declared(study, beside)
-    entries = {**entries_of(options.__doc__ or ""), **entries_of(doc)}
-    has = {each.name for each in fields(kind)}
-    common_ones = {name: field for name, field in _COMMON.items() if name in signature and field in has}
-    names = [
-        name
-        for name in dict.fromkeys([*entries_of(doc), *signature])
-        if name not in {"progress", *common_ones, *without}
-    ]
-    names.sort(key=lambda name: entries[name]["flags"] != "")  # arguments first
-    theirs = {name: _Parameter(signature[name], entries[name]) for name in names}
+    asked = _Asked.of(study, kind, beside, without)
 
     def make(conduct: Callable[..., None]) -> Callable[..., None]:
         own_options = dict(inspect.signature(conduct, eval_str=True).parameters)
@@ -130,43 +170,20 @@ def made_from(
 
         @functools.wraps(conduct)
         def command(**given: Any) -> None:
-            common = given.pop("common")
-            typed = {name: given.pop(name) for name in theirs}
-            arguments = {name: option.read(typed[name]) for name, option in theirs.items() if typed[name] is not None}
-            arguments |= {name: getattr(common, field) for name, field in common_ones.items()}
-            if arguments.get("overrides", ()) is None:
-                del arguments["overrides"]
-            if "Model" in str(getattr(signature.get("model"), "annotation", "")):
-                arguments["model"] = common.loaded(arguments["model"])
-            conduct(StudyCall(study, arguments), common=common, **given)
+            common, typed = given.pop("common"), {name: given.pop(name) for name in asked.options}
+            conduct(asked.call(typed, common), common=common, **given)
 
-        shown = {
-            name: option.with_default(defaults.get(name, option.parameter.default)) for name, option in theirs.items()
-        }
-        placed = _placed({**shown, **own_options}, before or {})
+        placed = _placed({**asked.parameters(defaults), **own_options}, before or {})
         parameters = [*placed.values(), common.replace(annotation=kind)]
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
         )
         command.__annotations__ = {each.name: each.annotation for each in parameters}
         text, _, more = inspect.cleandoc(conduct.__doc__ or "").partition(PARAMETERS)
-        command.__doc__ = f"{text}{PARAMETERS}{doc.partition(PARAMETERS)[2]}\n{more}"
+        command.__doc__ = f"{text}{PARAMETERS}{asked.doc.partition(PARAMETERS)[2]}\n{more}"
         return command
 
     return make
-
-
-def _declared(
-    study: Callable[..., Any], beside: Sequence[Callable[..., Any]]
-) -> tuple[dict[str, inspect.Parameter], str]:
-    """Return the parameters of a study, and of those beside it what their docstrings add; and the texts of all."""
-    signature, doc = dict(inspect.signature(study).parameters), inspect.cleandoc(study.__doc__ or "")
-    for another in beside:
-        text = inspect.cleandoc(another.__doc__ or "")
-        more = inspect.signature(another).parameters
-        signature |= {name: more[name].replace(default=None) for name in entries_of(text)}
-        doc += "\n" + text.partition(PARAMETERS)[2]
-    return signature, doc
 
 
 def _placed(parameters: dict[str, inspect.Parameter], before: Mapping[str, str]) -> dict[str, inspect.Parameter]:

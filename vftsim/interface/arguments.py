@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -30,6 +30,8 @@ def as_model(
     loaded = load_model(model, overrides) if isinstance(model, (str, Path)) else model
     if not isinstance(loaded, Model):
         raise UsageError(f"a model is a name, a file, or what vftsim.load returns; got {model!r}")
+    if overrides and loaded is model:
+        raise UsageError("overrides: they go with a name or a file; vftsim.load takes those of what it returns")
     return loaded.quick(least_ns) if quick else loaded
 
 
@@ -43,6 +45,13 @@ def as_variant(model: Model | str | Path, load: Callable[..., Model] | None = No
     name, changes = variant_of(model) if isinstance(model, str) else (model, [])
     loaded = as_model(name, changes) if load is None else load(name, *changes)
     return dataclasses.replace(loaded, label=str(model)) if changes else loaded
+
+
+def as_texts(axes: Sequence[str] | Mapping[str, Sequence[object]]) -> list[str]:
+    """Return axes with their values as they are typed, ``NAME=VALUE,VALUE``; of a dictionary a text for each."""
+    if not isinstance(axes, Mapping):
+        return list(axes)
+    return [f"{name}={v if isinstance(v, str) else ','.join(map(str, v))}" for name, v in axes.items()]
 
 
 def to_ns(time_s: float, option: str = "a time") -> int:
@@ -99,10 +108,13 @@ def _refuse_other(name: str, annotation: str, value: Any) -> None:
     from vftsim.errors import UsageError
 
     if annotation.startswith("Sequence["):
+        elements, _, axes = annotation.partition(" | Mapping[")
+        if axes and isinstance(value, Mapping):
+            return
         if isinstance(value, str) or not isinstance(value, Sequence):
-            raise UsageError(f"{name}: a list, got {value!r}")
+            raise UsageError(f"{name}: a list{' or a dictionary' if axes else ''}, got {value!r}")
         for each in value:
-            _refuse_other(name, annotation[len("Sequence[") : -1], each)
+            _refuse_other(name, elements[len("Sequence[") : -1], each)
         return
     kinds = annotation.split(" | ")
     if all(kind in _KINDS for kind in kinds) and not any(_is_a(kind, value) for kind in kinds):

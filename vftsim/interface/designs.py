@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.arguments import as_model
+from vftsim.interface.arguments import as_model, as_texts
 from vftsim.interface.plan import Plan, conducted
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def sensitivity(
 @conducted
 def optimize(
     model: str | Path,
-    choose: Sequence[str],
+    choose: Sequence[str] | Mapping[str, Sequence[object]],
     objectives: Sequence[str],
     jobs: int | None = 1,
     *,
@@ -177,7 +177,7 @@ def optimize(
         str(model),
         overrides,
         as_model(model, overrides),
-        choose,
+        as_texts(choose),
         objectives,
         None if prices is None else str(prices),
         confidence=confidence_percent / 100.0,

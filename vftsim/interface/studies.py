@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.arguments import as_model, as_variant, to_ns, to_ns_if_given
+from vftsim.interface.arguments import as_model, as_texts, as_variant, to_ns, to_ns_if_given
 from vftsim.interface.plan import Plan, conducted
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def run(
     seed: int = 1,
     jobs: int | None = 1,
     *,
+    overrides: Sequence[str] = (),
     precision_percent: float | None = None,
     figures: Sequence[str] = (),
     quick: bool = False,
@@ -60,7 +61,7 @@ def run(
 
     if force and resume:
         raise UsageError("--force discards an existing result and --resume continues it: choose one")
-    chosen, count, rule = as_model(model, quick=quick), 10 if replications is None else replications, None
+    chosen, count, rule = as_model(model, overrides, quick=quick), 10 if replications is None else replications, None
     if precision_percent is not None:
         most = 200 if replications is None else replications
         count, rule = 1, precision_rule(chosen, precision_percent, figures, most)
@@ -282,7 +283,7 @@ def decide(
 @conducted
 def sweep(
     model: str | Path | None = None,
-    grid: Sequence[str] = (),
+    grid: Sequence[str] | Mapping[str, Sequence[object]] = (),
     scheduler: str | None = None,
     replications: int = 3,
     seed: int = 1,
@@ -316,7 +317,7 @@ def sweep(
     from vftsim.study.designs.sweep import plan_sweep
 
     name = None if model is None else str(model)
-    varied = scheduler, grid, tuple(overrides), protection
+    varied = scheduler, as_texts(grid), tuple(overrides), protection
     experiment = plan_sweep(name, *varied, figures=figures, replications=replications, quick=quick)
     points, study = experiment.points, partial(run_experiment, experiment)
     return Plan(
