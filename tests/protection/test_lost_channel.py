@@ -42,9 +42,9 @@ CHUNK_NS = 1_700_001
 ASKS = [700_003 * i for i in range(1, 500)]
 
 
-def run(kind, *faults, until_ns=400 * MS, **more):
+def run(kind, *faults, until_ns=400 * MS, protection=None, **more):
     return play(
-        protection=MECHANISMS[kind],
+        protection=protection or MECHANISMS[kind],
         asks=ASKS,
         chunk_ns=CHUNK_NS,
         chunk_is_output=True,
@@ -199,3 +199,19 @@ def test_losses_that_overlap_are_one_loss(kind, several, whole):
     found, expected = run(kind, *several), run(kind, *whole)
     assert found.seen == expected.seen
     assert found.entered == expected.entered
+
+
+@pytest.mark.parametrize("kind", ["event_sync", "original", "revised", "coarse_lockstep"])
+def test_a_primary_is_fenced_wherever_its_guest_stands_when_the_channel_is_lost(kind):
+    """Also where it has waited for an acknowledgement since before, so that it has nothing to send that is lost.
+
+    The last of the heartbeats that leave each 7 ms and cross is that of 98 ms.
+    """
+    silence = {"timeout": 90 * MS, "backup_timeout": 300 * MS, "heartbeat_interval": 7 * MS}
+    failover = {**TAKEOVER, "detection": silence, "fencing": True}
+    for loss_ns in range(99 * MS, 104 * MS, 330_001):
+        lost = {"kind": "channel_loss", "at": f"{loss_ns} ns"}
+        found = run(kind, lost, until_ns=300 * MS, protection={**MECHANISMS[kind], "failover": failover})
+        assert found.moments["primary fenced"] == 98 * MS + WAY_NS + 90 * MS
+        assert found.audit.breaches == 0
+        assert found.seen[-1][0] > found.moments["secondary live"]

@@ -410,7 +410,10 @@ def on_silence(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> Non
     elif back_ns > sim.now_ns:
         # Nobody can be halted before the storage is back; whoever asked first asks first then.
         set_alarm(sim, guard, replication, back_ns)
-    elif replication.is_cut and state_stream.is_foreseen(sim, guard):
+    elif (replication.is_cut and state_stream.is_foreseen(sim, guard)) or rollback.is_cut_at_loss(sim, guard):
+        # A guest that has stood still since before the loss has come to no message that this has kept back.
+        if not replication.is_cut:
+            end_incarnation(sim, guard)
         note(sim, guard, FENCED)
         use_end(sim, guard)
         fail_over(sim, guard, replication, sim.now_ns)
