@@ -40,7 +40,8 @@ nor does background traffic of several kinds (``shared-nic-bursts``, ``shared-ni
 what a secondary has not replayed when its host crashes it never does (three of a backup's crash).  By a model of the
 lists and timers of Xen's ``rt.c``: who goes first of those that are equally urgent (``media-rtds``,
 ``virtual-shared-core-rtds``).  By limits of machines with several vCPUs: what those run that are on a pCPU has been
-consumed (``media-esxi``, ``media-esxi-shares-limits``, ``virtual-shared-core-esxi``).
+consumed (``media-esxi``, ``media-esxi-shares-limits``, ``virtual-shared-core-esxi``).  By shares below a limit: one
+that its limit under esxi has held keeps what it is behind (``media-esxi-shares-limits``, ``virtual-shared-core-esxi``).
 """
 
 from typing import Any

@@ -88,6 +88,13 @@ def test_a_limit_beside_others_leaves_them_the_rest():
     assert got == pytest.approx({"a": 75, "b": 125}, abs=1)
 
 
+@pytest.mark.parametrize(("limit", "shares"), [(34, 1000), (40, 1000), (60, 1000), (21, 500), (30, 500)])
+def test_a_limit_above_the_share_takes_nothing_of_it(limit, shares):
+    """Of two others with 1000 shares each: a third, or a fifth, whatever the machine may use at most."""
+    got = _percents(Esxi(), a={"limit": limit, "shares": shares}, b={}, c={})
+    assert got["a"] == pytest.approx(100 * shares / (2000 + shares), abs=0.3)
+
+
 def test_reservations_beyond_the_host_are_refused():
     with pytest.raises(UsageError, match="120 %"):
         _percents(Esxi(), a={"reservation": 60}, b={"reservation": 60})

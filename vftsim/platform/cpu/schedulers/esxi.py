@@ -8,8 +8,9 @@ Rules (vSphere Resource Management Guide; VMware, "The CPU Scheduler in vSphere 
 * The vCPU whose machine has consumed least relative to its entitlement runs next, for one quantum.
 
 As modelled: a machine's virtual time advances by CPU time / shares; the smallest runs first, and one
-that comes back from idling or from its limit starts level with the others (start-time fair queueing): with those that
-have run last on the pCPUs that it may use, the one furthest ahead of them.
+that comes back from idling starts level with the others (start-time fair queueing): with those that have run last on
+the pCPUs that it may use, the one furthest ahead of them.  One that its limit has held is behind them by a quantum at
+most, so that a limit above its share takes nothing of that.
 Machines that are behind their reservation go before all others, the one that is owed most first: a reservation fills
 an account at its rate, and running empties it.  It holds one quantum's worth of what a machine has not used while it
 idled, and of what it has waited for as much as others may run before it: a quantum for each pCPU and machine.  A limit
@@ -332,7 +333,9 @@ def refill(sim: Sim, host: Host, domain: Domain, machine: Machine = BESIDE) -> N
     machine.quota_ns = min(machine.quota_ns + machine.whole_quota_ns, machine.whole_quota_ns)
     if not was_held or machine.quota_ns <= 0:
         return
-    machine.virtual_time = max(machine.virtual_time, level_for(sim, host, vcpus(sim)[domain.first_vcpu]))
+    level = level_for(sim, host, vcpus(sim)[domain.first_vcpu])
+    most_behind = scaled(esxi_hosts(sim)[host.row].quantum_ns, machine.shares)
+    machine.virtual_time = max(machine.virtual_time, level - most_behind)
     for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         if shared_queue.queue_vcpus(sim)[vcpu.row].is_waiting:
             shared_queue.hold(sim, vcpu)
