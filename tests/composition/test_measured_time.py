@@ -193,3 +193,21 @@ def test_rates_of_clients_beside_a_ramp_are_over_the_time_that_the_run_has_laste
     seen = run_model(spec, 1, 0).whole.outcomes["workloads.even"]
     assert seen.offered < 0.95 * 50 * (spec.longest_ns / 1e9 - 0.5)
     assert seen.offered_rate == pytest.approx(50, abs=0.5)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_clients_that_have_not_begun_are_in_no_report(kind):
+    """Six begin within 4 s, and a run ends after 2: each client that has begun has a rate, the others have none."""
+    others = [f"workloads.{other}=null" for other in ("tcp", "udp", "web") if other != kind]
+    late = [f"workloads.{kind}.{setting}" for setting in ("clients=6", "duration=4 s", "spread=4 s")]
+    model = load_model("net-bare", [*others, *late, "measure.duration=2 s"])
+    record = run_model(model.spec, 1, 0)
+    seen = record.whole.outcomes[f"workloads.{kind}"]
+    rates = seen.throughput if kind == "tcp" else seen.received
+    begun = [name.removeprefix("client_") for name, rate in rates.items() if rate > 0]
+    assert 0 < len(begun) < 6
+    if kind == "tcp":
+        named = {line.split("]")[0].strip("[ ") for line in seen.report.splitlines() if line.startswith("[")}
+        assert named - {"ID", "SUM"} == set(begun)
+    else:
+        assert record.offers["udp"].limit == "a run ends before all clients have begun (workloads.udp.spread)"

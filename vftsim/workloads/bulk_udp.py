@@ -234,6 +234,8 @@ class UdpDriver(BulkDriver):
     def _limit(self) -> str:
         """Return what a client waits for that cannot send in time."""
         spec = self._spec
+        if any(flow.end_ns == 0 for flow in self._clients):
+            return f"a run ends before all clients have begun (workloads.{self._name}.spread)"
         on_wire = spec.rate * spec.frame_bytes / spec.payload
         if spec.send_cost * spec.rate > 8e9 * spec.payload:
             return f"a client's CPU is busy (workloads.{self._name}.send_cost)"

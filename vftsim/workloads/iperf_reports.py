@@ -76,7 +76,8 @@ def iperf2_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf2Report:
         lines += _with_sum(
             [_line(str(result.client), *result.intervals[n]) for result in results if n < len(result.intervals)]
         )
-    lines += _with_sum([_line(str(r.client), 0.0, r.intervals[-1][1], r.bytes) for r in results])
+    begun = [result for result in results if result.intervals]
+    lines += _with_sum([_line(str(each.client), 0.0, each.intervals[-1][1], each.bytes) for each in begun])
     return Iperf2Report(tuple(lines))
 
 
