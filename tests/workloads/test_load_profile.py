@@ -98,6 +98,20 @@ def test_connections_of_httperf_come_by_the_profile_and_the_last_one_ends_the_te
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_the_first_connection_of_httperf_comes_with_the_first_load(engine: str):
+    """None in the first second, with a report of none, then 20 in each: at 1 s, and every 50 ms from there on."""
+    profile = "workloads.web.load_profile=[{duration: 1 s, rate: 0 %}, {duration: 9 s, rate: 100 %}]"
+    test = ["workloads.web.rate=20 /s", "workloads.web.connections=41", profile]
+    alone = ["workloads.tcp=null", "workloads.udp=null", "domains.server.applications.web.script=100 us"]
+    for end_ms, begun in ((990, 0), (1010, 1), (1990, 20), (3010, 41)):
+        spec = load_model("net-bare", [*alone, *test, f"measure.duration={end_ms} ms"]).spec
+        assert spec.workloads["web"].least_test_ns() == 3_000_000_000
+        run = Run(spec, 1, 0, engine)
+        run.run()
+        assert int(run.engine.rows(http_loads)[1].begun) == begun
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_calls_of_before_the_run_hang_up_at_the_rate_at_which_they_began(engine: str):
     """Twice the rate in the first half of each second; those that were begun 60.25 s ago end a quarter later."""
     profile = "workloads.calls.load_profile=[{duration: 500 ms, rate: 200 %}, {duration: 500 ms, rate: 0 %}]"

@@ -12,7 +12,7 @@ Left out: shares that change within a stretch; several short ones in a row come 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import Annotated, Self
 
 import numpy as np
@@ -125,6 +125,11 @@ class LoadProfileSpec(Spec):
     def profile_ns(self) -> int:
         """How long the profile lasts; 0 without one."""
         return sum(stretch.duration for stretch in self.load_profile)
+
+    @property
+    def idle_ns(self) -> int:
+        """How long nothing comes at first."""
+        return sum(stretch.duration for stretch in takewhile(lambda each: each.rate == 0.0, self.load_profile))
 
     @property
     def mean_share(self) -> float:

@@ -58,7 +58,7 @@ class HttperfReport:
             "errors": {name: self.errors.get(name, 0) for name in ERRORS},
             "errors_total": self.errors_total,
             "connection_rate": connections,
-            "ms_a_connection": 1e3 / connections,
+            "ms_a_connection": 1e3 / connections if connections else 0.0,
             "request_rate": requests,
             "ms_a_request": 1e3 / requests if requests else 0.0,
             "reply_bytes": self.header_bytes + self.content_bytes + self.footer_bytes,

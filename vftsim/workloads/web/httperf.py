@@ -386,7 +386,7 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
 
     def least_test_ns(self) -> int:
         """Until the last connection begins."""
-        return round(self.due_ns((self.connections - 1) * 1e9 / self.rate))
+        return max(self.idle_ns, round(self.due_ns((self.connections - 1) * 1e9 / self.rate)))
 
     def packets(self, profile: RunProfile) -> float:
         """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
@@ -404,7 +404,9 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
         """Add the client."""
         load = target.add_clients(http_loads, self, lifetimes=target.add_delays(), response_times=target.add_delays())
         target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
-        self.begin_profile(load.gaps, self.add_profile(target.engine))
+        # The first connection begins at once, where its profile lets any.
+        load.gaps.phase_ns += self.idle_ns
+        self.begin_profile(load.gaps, self.add_profile(target.engine), self.idle_ns)
         return HttperfDriver(target, load, start_httperf)
 
 
