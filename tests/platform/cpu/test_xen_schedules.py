@@ -187,6 +187,18 @@ def test_rtds_those_refilled_together_begin_in_turn():
     assert lab.decisions() == [*first, *second, *third, (51, "-"), (60, "A"), (67, "B")]
 
 
+def test_rtds_one_that_waits_preempts_when_the_one_that_runs_has_a_later_deadline():
+    """1 pCPU: B 10 of 10 ms, A 5 of 25 from 1 ms on.  20: B's next deadline is 30, A's is 25.  25: 30 is before 50."""
+    lab = Lab(Rtds())
+    ms = DURATION.parse
+    lab.domain("A", period=ms("25 ms"), budget=ms("5 ms"), extratime=False)
+    lab.domain("B", budget=ms("10 ms"), extratime=False)
+    lab.hog("B")
+    lab.hog("A", at_ms=1)
+    lab.run(30)
+    assert lab.decisions() == [(0, "B"), (20, "A"), (25, "B")]
+
+
 def test_rtds_shares_of_equal_vcpus():
     """Three on 2 pCPUs: a period has 8 ms for one and 6 for the others, by turns.
 
