@@ -77,8 +77,9 @@ class Flow(Row):
     """Traffic from outside, as packets see it; ``state_row`` is the workload's row in the table of its kind.
 
     ``size_bytes`` is the size on the wire of packets that are drawn beforehand.  Gaps between packets that come out are
-    watched from ``watched_ns`` (0: never) until ``unwatched_ns``: ``seen_ns`` is when the last one came, ``gap_ns`` the
-    longest gap that ended in that time, and ``gap_end_ns`` its end.
+    watched together of all flows with the same ``watch``, the row of one of them (0: nobody watches), and kept in that
+    one, from ``watched_ns`` until ``unwatched_ns``: ``seen_ns`` is when the last packet came, ``gap_ns`` the longest
+    gap that ended in that time, and ``gap_end_ns`` its end.
 
     A packet stands for frames of ``frame_bytes`` (0: :data:`FULL_FRAME_BYTES`); how the ``transport`` makes up for one
     that is lost, :mod:`.link` says.
@@ -88,6 +89,7 @@ class Flow(Row):
     state_row: int
     port: int
     size_bytes: int
+    watch: int
     watched_ns: int
     unwatched_ns: int
     seen_ns: int
@@ -332,12 +334,13 @@ def hand_back(sim: Sim, packet: int) -> None:
     """
     mark(sim, packet, RETURNED, 0, sim.now_ns, 0)
     flow = flows(sim)[packets(sim)[packet].flow]
-    if flow.watched_ns > 0 and packets(sim)[packet].message >= 0:
-        is_watched = flow.watched_ns <= sim.now_ns < flow.unwatched_ns
-        if is_watched and sim.now_ns - flow.seen_ns > flow.gap_ns:
-            flow.gap_ns = sim.now_ns - flow.seen_ns
-            flow.gap_end_ns = sim.now_ns
-        flow.seen_ns = sim.now_ns
+    if flow.watch != 0 and packets(sim)[packet].message >= 0:
+        watch = flows(sim)[flow.watch]
+        is_watched = watch.watched_ns <= sim.now_ns < watch.unwatched_ns
+        if is_watched and sim.now_ns - watch.seen_ns > watch.gap_ns:
+            watch.gap_ns = sim.now_ns - watch.seen_ns
+            watch.gap_end_ns = sim.now_ns
+        watch.seen_ns = sim.now_ns
     delivered(sim, flow, packet)
 
 

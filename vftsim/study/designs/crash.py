@@ -15,17 +15,16 @@ An episode is faults of a model's machine in a steady state, and what clients se
 that are far apart nothing happens that a year's availability hangs on, so a year is simulated as episodes: each begins
 well before its first fault and ends when redundancy is long back.  The outage of a fault is the longest time from
 packet to packet that ends in its own stretch, from it to the next fault or the end, if that is longer than any without
-faults.
+faults; the stop at the end of a copy that restores redundancy is none, since as planned it counts beside.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
@@ -157,8 +156,8 @@ class _Watched:
     """When the fault struck that is looked at."""
     timeline: list[tuple[int, str]]
     """What happened to the domain, in order."""
-    gaps: dict[str, Gap]
-    """The longest gap of each workload that had one."""
+    gap: Gap | None
+    """The longest time in which no packet of any workload came out; ``None``: none came out any more."""
     last_seen_ns: int
     """When the last packet of any workload came out; 0: none did."""
     is_more_to_come: bool
@@ -195,14 +194,14 @@ def simulate_crash(task: CrashTask) -> Failover:
         return _judged(task, crashed, run_model(task.spec, task.seed, task.replication))
     alone = _watched_well(task, BackupCrash(at=at, domain=task.domain), ALONE)
     silence = _silence(task, alone)
-    undisturbed = _watched(task, task.spec, (), task.crash_ns, lambda _: (silence.begin_ns + 1, silence.end_ns))
+    undisturbed = _watched(task, task.spec, (), task.crash_ns, (silence.begin_ns + 1, silence.end_ns))
     failover = _judged(task, crashed, undisturbed.record)
     return replace(failover, of_backup=_of_backup(task, alone, undisturbed, silence))
 
 
 def _silence(task: CrashTask, crashed: _Watched) -> Gap:
     """Return the gap that the primary ends when it goes on alone; until then, or the run's end, if none asked again."""
-    gap, alone_ns = common_gap(list(crashed.gaps.values())), crashed.first_ns(*ALONE)
+    gap, alone_ns = crashed.gap, crashed.first_ns(*ALONE)
     if alone_ns is None:
         return Gap(task.crash_ns, task.watched_until_ns)
     if not is_served(task):
@@ -216,7 +215,7 @@ def _of_backup(task: CrashTask, crashed: _Watched, undisturbed: _Watched, silenc
     is_pair = any(what == PROTECTED and at_ns < task.crash_ns for at_ns, what in crashed.timeline)
     outage_s = math.inf if alone_ns is None else (silence.end_ns - silence.begin_ns) / S
     return BackupFailure(
-        outage_s=outage_s if is_pair and (undisturbed.gaps or not is_served(task)) else 0.0,
+        outage_s=outage_s if is_pair and (undisturbed.gap is not None or not is_served(task)) else 0.0,
         unprotected_s=_unprotected_s(task, crashed, alone_ns),
         failed=_more_failed(_of_domain(task, crashed.record), _of_domain(task, undisturbed.record)),
     )
@@ -228,23 +227,12 @@ def _watched_well(task: CrashTask, crash: FaultSpec, over: Sequence[str]) -> _Wa
     A pause in the traffic, or the stop at the end of a re-protection, can be longer: then the same run is watched for
     a shorter time.
     """
-    windows: dict[str, tuple[int, int]] = {}
-    whole = (task.crash_ns, task.watched_until_ns)
-
-    def window_of(name: str) -> tuple[int, int]:
-        return windows.get(name, whole)
-
-    while True:
-        crashed = _watched(task, task.spec, (crash,), task.crash_ns, window_of)
+    window: tuple[int, int] | None = task.crash_ns, task.watched_until_ns
+    while window is not None:
+        crashed = _watched(task, task.spec, (crash,), task.crash_ns, window)
         live_ns = crashed.first_ns(*over)
-        shorter_windows = {
-            name: window
-            for name, gap in crashed.gaps.items()
-            if live_ns is not None and (window := without(gap, windows.get(name, whole), live_ns)) is not None
-        }
-        if not shorter_windows:
-            return crashed
-        windows |= shorter_windows
+        window = None if crashed.gap is None or live_ns is None else without(crashed.gap, window, live_ns)
+    return crashed
 
 
 def without(gap: Gap, window: tuple[int, int], live_ns: int) -> tuple[int, int] | None:
@@ -265,32 +253,32 @@ def _watched(
     spec: ModelSpec,
     faults: tuple[FaultSpec, ...],
     since_ns: int,
-    window_of: Callable[[str], tuple[int, int]],
+    window: tuple[int, int],
 ) -> _Watched:
-    """Run a model with faults and watch the packets of workloads that the task's domain serves.
-
-    Packets of a workload are watched from when to when, in ns, ``window_of`` its name says.
-    """
+    """Run a model with faults and watch, from when to when in ns, the packets of workloads that the domain serves."""
     passes: list[Run] = []
 
     def watch(run: Run) -> None:
         passes.append(run)
-        for name, flow in _flows(run, task.domain).items():
-            flow.watched_ns, flow.unwatched_ns = window_of(name)
+        rows = _flows(run, task.domain)
+        for row in rows:
+            run.engine.rows(flows)[row].watch = rows[0]
+        if rows:
+            first = run.engine.rows(flows)[rows[0]]
+            first.watched_ns, first.unwatched_ns = window
 
     record = run_model(spec.model_copy(update={"faults": faults}), task.seed, task.replication, prepare=watch)
     run = passes[-1]
-    seen, guard = _flows(run, task.domain), run.built.guards.get(task.domain, 0)
+    guard = run.built.guards.get(task.domain, 0)
+    # Row 0 is of no flow: nothing was seen there.
+    seen = run.engine.rows(flows)[next(iter(_flows(run, task.domain)), 0)]
+    end_ns = int(seen.gap_end_ns)
     return _Watched(
         record,
         since_ns,
         sorted(record.timelines.get(task.domain, ())),
-        {
-            name: Gap(int(flow.gap_end_ns) - int(flow.gap_ns), int(flow.gap_end_ns))
-            for name, flow in seen.items()
-            if flow.gap_end_ns > 0
-        },
-        max((int(flow.seen_ns) for flow in seen.values()), default=0),
+        Gap(end_ns - int(seen.gap_ns), end_ns) if end_ns > 0 else None,
+        int(seen.seen_ns),
         bool(guard) and is_more_to_come(run.engine, guard),
         bool(guard and run.engine.rows(guards)[guard].dead),
     )
@@ -301,11 +289,10 @@ def is_served(task: CrashTask | EpisodeTask) -> bool:
     return any(task.domain in domains for domains in task.spec.serving().values())
 
 
-def _flows(run: Run, domain: str) -> dict[str, Any]:
-    """Return the packets' flows of the workloads that a domain serves, by name: others go on without it."""
+def _flows(run: Run, domain: str) -> list[int]:
+    """Return the rows of the packets' flows of the workloads that a domain serves: others go on without it."""
     serving = run.spec.serving()
-    drivers = {name: driver for name, driver in run.built.drivers.items() if domain in serving[name]}
-    return {name: run.engine.rows(flows)[driver.flow] for name, driver in drivers.items()}
+    return [driver.flow for name, driver in run.built.drivers.items() if domain in serving[name]]
 
 
 def planned_reprotection_ns(spec: ModelSpec, domain: str) -> int | None:
@@ -361,7 +348,7 @@ def fair_share(wanted: int, others: Sequence[int], line: int) -> int:
 def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failover:
     record = crashed.record
     declared_ns, live_ns, reachable_ns = crashed.first_ns(DECLARED), crashed.first_ns(*LIVE), crashed.reachable_ns
-    gap = common_gap(list(crashed.gaps.values()))
+    gap = crashed.gap
     if live_ns is not None and not is_served(task):
         gap = Gap(task.crash_ns, live_ns)
     instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
@@ -396,13 +383,6 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
 def _written_to_backup(task: CrashTask, undisturbed: RunRecord) -> float:
     outcome = undisturbed.whole.outcomes.get(f"domains.{task.domain}.protection")
     return outcome.backup_disk if isinstance(outcome, Protection) else 0.0
-
-
-def common_gap(gaps: Sequence[Gap]) -> Gap | None:
-    """Return the time in which no packet of any flow came out; ``None`` if none came out any more."""
-    if not gaps:
-        return None
-    return Gap(max(gap.begin_ns for gap in gaps), min(gap.end_ns for gap in gaps))
 
 
 def parts_of(gap: Gap, instants: list[int]) -> list[float]:
@@ -514,8 +494,11 @@ def simulate_episode(task: EpisodeTask) -> Episode:
     once = {"repeat": None, "domain": task.domain}
     timed = ((fault, Instant("run", at_ns)) for at_ns, fault in task.timed_faults)
     faults = tuple(fault.model_copy(update={"at": at, **once}) for fault, at in timed)
-    watched = _watched(task, spec, faults, task.from_ns, lambda _: (task.from_ns, _NEVER_NS))
-    gap, back_ns = common_gap(list(watched.gaps.values())), watched.reachable_ns
+    window: tuple[int, int] | None = task.from_ns, _NEVER_NS
+    while window is not None:
+        watched = _watched(task, spec, faults, task.from_ns, window)
+        window = _without_copy(watched, window)
+    gap, back_ns = watched.gap, watched.reachable_ns
     after = [(at_ns, what) for at_ns, what in watched.timeline if at_ns >= task.from_ns]
     redundant = [(at_ns, what) for at_ns, what in after if what == PROTECTED or what in _ALONE]
     is_back = bool(redundant) and redundant[-1][1] == PROTECTED
@@ -529,3 +512,12 @@ def simulate_episode(task: EpisodeTask) -> Episode:
         bool(redundant) and not is_back,
         (redundant[-1][0] - task.from_ns) / S if is_back else 0.0,
     )
+
+
+def _without_copy(watched: _Watched, window: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the window of gaps before the stop that ends a copy, which counts by itself, if the gap is that stop."""
+    gap = watched.gap
+    if gap is None or gap.begin_ns <= watched.since_ns:
+        return None
+    is_of_copy = any(what == PROTECTED and gap.begin_ns < at_ns <= gap.end_ns for at_ns, what in watched.timeline)
+    return (window[0], gap.begin_ns + 1) if is_of_copy else None
