@@ -373,75 +373,25 @@ _COMMANDS = {
 }
 
 
+_VALUED = (
+    "-n --seed -j --scale --precision --figure -o --budget --probability --resolution --loss-limit --ihs-limit "
+    "--after-stop --window --mtbf --restart --after --over --load --crashes --domain --protection --start --length "
+    "--replication --packet --gantt --method --tables"
+)
+"""Options that take a value; not every command has each."""
+_ODD_VALUES = (
+    "0|-1|1|2|1e9|99999999999999999999999|nan|inf|-inf|x||0 s|1 s|-2 s|1e30 s|5 %|all|none|lockstep|search|ramp|sut|"
+    f"{{}}/x.png|{{}}/x.json|/proc/x|{{}}/{'y' * 300}|{{}}/a/b/c|1 ns|0.5"
+)
+
+
 def _options(choose: random.Random) -> Input:
     """Return a command line whose options have odd values."""
     name = choose.choice(("tiny", "tiny", "media"))
     words = choose.choice((*_COMMANDS[name] * 2, *_ODD_ALONE)).split()
     command = words[0]
-    pool = (
-        "-n",
-        "--seed",
-        "-j",
-        "--scale",
-        "--precision",
-        "--figure",
-        "-o",
-        "--budget",
-        "--probability",
-        "--resolution",
-        "--loss-limit",
-        "--ihs-limit",
-        "--after-stop",
-        "--window",
-        "--mtbf",
-        "--restart",
-        "--after",
-        "--over",
-        "--load",
-        "--crashes",
-        "--domain",
-        "--protection",
-        "--start",
-        "--length",
-        "--replication",
-        "--packet",
-        "--gantt",
-        "--method",
-        "--tables",
-    )
-    values = (
-        "0",
-        "-1",
-        "1",
-        "2",
-        "1e9",
-        "99999999999999999999999",
-        "nan",
-        "inf",
-        "-inf",
-        "x",
-        "",
-        "0 s",
-        "1 s",
-        "-2 s",
-        "1e30 s",
-        "5 %",
-        "all",
-        "none",
-        "lockstep",
-        "search",
-        "ramp",
-        "sut",
-        "{}/x.png",
-        "{}/x.json",
-        "/proc/x",
-        "{}/" + "y" * 300,
-        "{}/a/b/c",
-        "1 ns",
-        "0.5",
-    )
     for _ in range(choose.choice((1, 2, 2, 3))):
-        words += [choose.choice(pool), choose.choice(values)]
+        words += [choose.choice(_VALUED.split()), choose.choice(_ODD_VALUES.split("|"))]
     return Input("", [*words, *_limits(command)], {"model.yaml": (MEDIA if name == "media" else TINY).encode()})
 
 
