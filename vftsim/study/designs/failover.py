@@ -8,7 +8,7 @@ divide the span or come round in it).  What one crash is, and how an outage is d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -218,57 +218,26 @@ class FailoverStudy(Printed):
 
     def blocks(self) -> list[page.Block]:
         """Return what clients saw of the crashes, in parts, and what the middle one was like."""
-        mark = MARK if self.outside else ""
-        crashes, back = len(self.failovers), len(self.recovered)
-        unasked = sum(each.is_unasked for each in self.failovers)
-        outage = self.mean("outage_s") if back else None
-        blocks: list[page.Block] = [
+        mark, crashes = MARK if self.outside else "", len(self.failovers)
+        middle = sorted(self.failovers, key=lambda each: each.outage_s)[crashes // 2]
+        title = f"The crash of the middle outage, {middle.crash_s:.6f} s after the beginning of the stretch:"
+        is_fewer = any(name.startswith("failed_") and min(each) < 0.0 for name, each in self.figures().items())
+        return [
             *head(self.manifest["models"], self.manifest["seed"]),
             page.Note(
                 f"Mechanism: {self.mechanism}; load: {self.load}{mark}; crashes of the primary's host: {crashes}"
             ),
-            page.Answer(
-                "no packet came out any more"
-                if outage is None
-                else f"an outage of {page.in_words(outage, 's')} on average",
-                f"What do clients of {self.model.name} see when the primary's host crashes?",
-                f"the service came back after {back} of {crashes} ({share_in_words(self.came_back)} of crashes)",
-            ),
+            _answer(self),
+            *(page.Note(text, warns=True) for text in _doubts(self)),
+            _cards(self),
+            *(failover_charts(self) if self.recovered else []),
+            *_tables(self),
+            *([page.Note(FEWER_FAILED)] if is_fewer else []),
+            *(page.Note(text, warns=True) for text in self.remarks),
+            *([page.Note(_of_prices(self))] if self.bands else []),
+            *(outside_notes(self.model) if self.outside else []),
+            page.Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0]),
         ]
-        if self.struck and (lost := lost_beside(self.model.spec, self.struck)):
-            blocks.append(page.Note(lost, warns=True))
-        if unasked:
-            blocks.append(
-                page.Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)
-            )
-        if cut_short := sum(each.is_cut_short for each in self.failovers):
-            blocks.append(
-                page.Note(f"After {cut_short} of them the run ended while a takeover was under way: {CUT_SHORT}", True)
-            )
-        figures = self.figures()
-        timed = [name for name, values in figures.items() if back or any(map(math.isfinite, values))]
-        times = [_row(self, name, figures[name]) for name in timed if self.share(name) is None]
-        counts = [_row(self, name, values) for name, values in figures.items() if self.share(name) is not None]
-        columns = ("", "mean", "least", "middle", "largest")
-        of_parts = "The parts, from the last packet on, add up to the outage."
-        beyond = f"Failed, lost and repeated: beyond the same traffic without the crash. {_OF_CRASHES}"
-        if not counts:
-            of_parts = f"{of_parts} {_OF_CRASHES}"
-        blocks += [_cards(self), *(failover_charts(self) if back else [])]
-        if times:
-            blocks.append(page.Table(columns, times, "Times", of_parts if back else ""))
-        if counts:
-            blocks.append(page.Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
-        if any(name.startswith("failed_") and min(values) < 0.0 for name, values in figures.items()):
-            blocks.append(page.Note(FEWER_FAILED))
-        blocks += [page.Note(text, warns=True) for text in self.remarks]
-        if self.bands:
-            blocks.append(page.Note(_of_prices(self)))
-        if self.outside:
-            blocks += outside_notes(self.model)
-        middle = sorted(self.failovers, key=lambda each: each.outage_s)[crashes // 2]
-        title = f"The crash of the middle outage, {middle.crash_s:.6f} s after the beginning of the stretch:"
-        return [*blocks, page.Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0])]
 
     def for_machines(self) -> dict[str, Any]:
         return {
@@ -500,6 +469,41 @@ _OF_CRASHES = (
     "lowest and highest crash (x to y), where fewer than five differ from the rest. Crashes with any: how many, and "
     "their share (binomial interval, at least 95 %, Clopper and Pearson). Coverage: docs/interval-coverage.md."
 )
+
+
+def _answer(study: FailoverStudy) -> page.Answer:
+    outage = study.mean("outage_s") if study.recovered else None
+    back, crashes = len(study.recovered), len(study.failovers)
+    return page.Answer(
+        "no packet came out any more" if outage is None else f"an outage of {page.in_words(outage, 's')} on average",
+        f"What do clients of {study.model.name} see when the primary's host crashes?",
+        f"the service came back after {back} of {crashes} ({share_in_words(study.came_back)} of crashes)",
+    )
+
+
+def _doubts(study: FailoverStudy) -> Iterator[str]:
+    """Yield what is lost beside the domain, and after how many crashes nobody asked or the run ended too early."""
+    if study.struck and (lost := lost_beside(study.model.spec, study.struck)):
+        yield lost
+    if unasked := sum(each.is_unasked for each in study.failovers):
+        yield f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}"
+    if cut_short := sum(each.is_cut_short for each in study.failovers):
+        yield f"After {cut_short} of them the run ended while a takeover was under way: {CUT_SHORT}"
+
+
+def _tables(study: FailoverStudy) -> Iterator[page.Table]:
+    """Yield the times of the crashes, and what they cost; nothing known is no table."""
+    columns, back, figures = ("", "mean", "least", "middle", "largest"), bool(study.recovered), study.figures()
+    timed = [name for name, values in figures.items() if back or any(map(math.isfinite, values))]
+    times = [_row(study, name, figures[name]) for name in timed if study.share(name) is None]
+    counts = [_row(study, name, values) for name, values in figures.items() if study.share(name) is not None]
+    of_parts = "The parts, from the last packet on, add up to the outage."
+    if times:
+        whole = of_parts if counts else f"{of_parts} {_OF_CRASHES}"
+        yield page.Table(columns, times, "Times", whole if back else "")
+    if counts:
+        beyond = f"Failed, lost and repeated: beyond the same traffic without the crash. {_OF_CRASHES}"
+        yield page.Table((*columns, "crashes with any"), counts, "What a crash costs", beyond)
 
 
 def _of_prices(study: FailoverStudy) -> str:
