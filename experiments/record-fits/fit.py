@@ -1,4 +1,4 @@
-"""Fit parameters of a record on stated figures, as ``fit.yaml`` beside it and its protocol say.
+"""Fit parameters of a record on stated figures, as the file of its name here and its protocol say.
 
     python experiments/record-fits/fit.py xen-media --output fit.json
 
@@ -144,7 +144,7 @@ class Case:
 
 def cases_of(record: Record) -> dict[str, Case]:
     """Return the fits of a record by their cases."""
-    fit = load(record.folder / "fit.yaml", Fit)
+    fit = load(Path(__file__).with_name(f"{record.name}.yaml"), Fit)
     cases = record.spec.axes[fit.over].items()
     return {name: Case(record.name, fit, {**values, fit.over: name}) for name, values in cases}
 

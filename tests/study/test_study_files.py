@@ -317,7 +317,7 @@ def test_the_confidence_of_a_study_is_that_of_its_intervals_and_of_their_caption
         row, runs = result.results.set_index("figure").loc[figure], result.replications[figure]
         assert row["high"] >= runs.mean() + student_t.ppf(0.5 + percent / 200, 9) * runs.std() / math.sqrt(10)
         widths.append(row["high"] - row["low"])
-        captions.append(" ".join(str(result).partition("± or [..]: ")[2].split())[:30])
+        captions.append(" ".join(str(result).split()).partition("± or [..]: ")[2][:30])
     assert widths[0] < widths[1] / 3
     assert captions == ["60 % interval over replication", "99 % interval over replication"]
 
