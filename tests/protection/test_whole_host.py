@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.composition.composed import checked
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
@@ -147,6 +148,56 @@ def test_what_all_guests_of_a_host_had_saved_is_found_in_one_pass(tmp_path):
     assert len({cut.guard for cut in played.cuts}) == len(played.cuts) == 4
     assert {cut.crash_ns for cut in played.cuts} == {511_100_000}
     assert all(0 < cut.rollback_ns < 50_000_000 for cut in played.cuts)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_a_guest_whose_neighbour_ended_long_before_is_found_with_another_number_of_states(engine: str):
+    """The first of b's states is still on its way after 0.8 s, so it ends at 0, and a has the processor for itself."""
+    behind = {"interfaces": {"eth0": {"network": "wan", "path": {"kind": "paravirtual"}}}}
+    asked = {"kind": "open_requests", "to": "a", "request_size": 20_000, "rate": "20 /s"}
+    program = {"kind": "service", "demand": "5 ms"}
+    slow = {"kind": "checkpoint", "channel": {"rate": "10 Mbit/s"}}
+    data = {
+        "hosts": {"host": {"scheduler": {"kind": "credit2"}}},
+        "networks": {"wan": {"latency": "40 ms"}, "lan": {}},
+        "domains": {
+            "dom0": {"driver": {}},
+            "a": behind
+            | {"applications": {"s": program | {"answer_size": 700_000}}, "protection": {"kind": "event_sync"}},
+            "b": {
+                "interfaces": {"eth0": {"network": "lan", "path": {"kind": "moderated"}}},
+                "applications": {"s": program},
+                "protection": slow,
+            },
+        },
+        "faults": [{"kind": "primary_crash", "at": "839287 us", "domain": "a"}],
+        "workloads": {"to_a": asked, "to_b": {"kind": "request_response", "to": "b", "clients": 30}},
+        "measure": {"warm_up": 0, "duration": "2500 ms"},
+    }
+    record = run_model(checked(data), 1, 0, engine)
+    assert back(record) == [True, True]
+    assert record.whole.outcomes["domains.b.protection"].counted["rollback_ns"] == 839_287_000
+
+
+def cut(guard: int, crash: int, ends: int, point: int = 1) -> passes.FoundCut:
+    return passes.FoundCut(guard, crash, False, point, 0, crash - ends, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "found", "next_cuts"),
+    [
+        ([cut(1, 100, 90)], [cut(2, 200, 150)], [cut(1, 100, 90), cut(2, 200, 150)]),
+        # Guest 2 turns out to have ended before guest 1 did: all of guest 1 is found anew without it.
+        ([cut(1, 100, 90)], [cut(1, 200, 150), cut(2, 200, 80)], [cut(2, 200, 80)]),
+        # With another number of states at the same instant, and earlier.
+        ([cut(1, 100, 90, 7), cut(2, 100, 10)], [cut(1, 100, 90, 6)], [cut(2, 100, 10), cut(1, 100, 90, 6)]),
+        ([cut(1, 100, 90), cut(2, 100, 95)], [cut(1, 100, 80)], [cut(1, 100, 80)]),
+    ],
+)
+def test_lives_that_end_early_are_settled_first(cuts, found, next_cuts):
+    standing, new, is_all = passes._settled(cuts, found)
+    assert [*standing, *new] == next_cuts
+    assert is_all is (next_cuts[: len(cuts)] == cuts)
 
 
 @pytest.mark.parametrize(("alone", "struck"), [("false", ["a", "b"]), ("true", ["a"])])

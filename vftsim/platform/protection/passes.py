@@ -4,9 +4,10 @@ See :mod:`vftsim.platform.protection.rollback`.  A crash that rolls guests back 
 crash ends its pass.  The next begins at a state that this one has kept, or where there is none at time 0.
 
 What guests have saved that share a processor or a wire was found while all of them ran until the crash, as they do.
-Where one of them is stopped at its end, and another comes to something else for that, it is found anew.  Each time an
-earlier end takes a later one's place, so that this comes to an end.  Assumption: what a guest has taken of a shared
-resource between its end and the crash, those that end later have without it.
+Where one of them is stopped at its end, and another comes to something else for that, it is found anew, and so is what
+it comes to later.  Ends are settled one after the other, the earliest first, so that this comes to an end.
+Assumption: what a guest has taken of a shared resource between its end and the crash, those that end later have without
+it.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,8 +18,11 @@ from vftsim.errors import ConservationError, RunFailure
 from vftsim.kernel import Engine
 from vftsim.platform.protection import rollback
 from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.pair import NEVER_NS
 
 R = TypeVar("R")
+Key = tuple[int, int, int]
+"""An end: whose, at which crash, and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,10 @@ class FoundCut:
     def ends_ns(self) -> int:
         """When the state was taken with which the guest's life ends."""
         return self.crash_ns - self.rollback_ns
+
+    @property
+    def key(self) -> Key:
+        return self.guard, self.crash_ns, self.ends_ns
 
 
 _FIELDS = tuple(field.name for field in fields(FoundCut) if field.name != "guard")
@@ -92,6 +100,7 @@ def play(
     before did: a defect.
     """
     cuts: list[FoundCut] = []
+    beside: dict[Key, frozenset[Key]] = {}
     made = build()
     while True:
         try:
@@ -100,11 +109,10 @@ def play(
             found = cuts_found(engine_of(made))
             if not found:
                 raise
+            standing, found, is_all = _settled(cuts, found)
             for cut in found:
-                _must_go_forward(cut, cuts)
+                _must_be_new(cut, cuts, beside)
             first_ns = min(cut.ends_ns for cut in found)
-            standing = [each for each in cuts if each.ends_ns <= first_ns]
-            is_all = len(standing) == len(cuts)
             cuts = [*standing, *found]
         else:
             return Played(made, tuple(cuts))
@@ -116,8 +124,23 @@ def play(
             foresee(engine_of(made), cuts)
 
 
-def _must_go_forward(cut: FoundCut, cuts: Iterable[FoundCut]) -> None:
-    """Refuse a crash of a guest that was foreseen, unless it ends earlier now."""
-    latest = max(((each.crash_ns, -each.ends_ns) for each in cuts if each.guard == cut.guard), default=None)
-    if latest is not None and latest >= (cut.crash_ns, -cut.ends_ns):
+def _settled(cuts: list[FoundCut], found: list[FoundCut]) -> tuple[list[FoundCut], list[FoundCut], bool]:
+    """Return what stands of cuts that were foreseen, and what of those found beside it; whether all that was stands.
+
+    A life that ended after the first end that has been found is played anew, with whatever follows for its guest.
+    """
+    first_ns = min(cut.ends_ns for cut in found)
+    crashes_ns = {cut.guard: cut.crash_ns for cut in found}
+    replaced = [each for each in cuts if each.crash_ns >= crashes_ns.get(each.guard, NEVER_NS)]
+    others = [each for each in cuts if each not in replaced]
+    standing = [each for each in others if each.ends_ns <= first_ns]
+    anew = {each.guard for each in others if each.ends_ns > first_ns}
+    return standing, [cut for cut in found if cut.guard not in anew], len(standing) == len(cuts)
+
+
+def _must_be_new(cut: FoundCut, cuts: Iterable[FoundCut], beside: dict[Key, frozenset[Key]]) -> None:
+    """Refuse an end that was foreseen, unless others have ended before that did not when it was found."""
+    before = frozenset(each.key for each in cuts if each.guard != cut.guard and each.ends_ns < cut.ends_ns)
+    if beside.get(cut.key) == before:
         raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
+    beside[cut.key] = before
