@@ -206,3 +206,13 @@ def waiting_lost(old: Any, namespace: dict[str, Any]) -> Any:
 def test_a_planted_violation_is_caught(old, make, why):
     wrong = [one for t in crash_instants()[::10] for one in judge(t, run(t, replaced(old, make)))]
     assert any(why in one for one in wrong), wrong[:5]
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_a_guest_answers_hundreds_at_the_instant_at_which_a_pause_is_over(engine_type):
+    """Each draws two delays, of which less than 1,400 may be there, which ended the run."""
+    pause = {"kind": "pause", "at": "100 ms", "duration": "50 ms"}
+    asks = [100 * MS + 70 * US * number for number in range(1, 701)]
+    plant = Plant(parameters(), asks=asks, faults=[pause], until_ns=500 * MS, engine_type=engine_type).run()
+    assert sum(time_ns == 150 * MS for time_ns, _ in plant.issued) == 700
+    assert len({number for _, number in plant.seen}) == 700

@@ -27,7 +27,7 @@ from pydantic import Field
 
 from vftsim.errors import UsageError
 from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event, timer
-from vftsim.kernel.inputs import Feeder, draw
+from vftsim.kernel.inputs import MOST, Feeder, draw
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
@@ -62,6 +62,8 @@ from vftsim.spec.units import MS, US, DurationNs, Percent, PeriodNs, PositiveDur
 
 _MILLION = 1_000_000
 _ENTITY = 6
+_DRAWS_AT_ONCE = MOST // 2
+"""Two for each output, of which a guest that has stood still issues hundreds when it goes on."""
 
 DIVERGED = word("divergences")
 PERIODIC = word("periodic_checkpoints")
@@ -116,9 +118,11 @@ class CoarseLockstepFields(HeartbeatFields):
         coarse.divergences = feeder.add(Draws(streams, "coarse_lockstep.divergence", guard, runs_ns))
         if self.jitter:
             delays_ns = partial(exponential_ns, mean_ns=self.jitter)
-            coarse.delays = feeder.add(Draws(streams, "coarse_lockstep.delay", guard, delays_ns))
+            delays = Draws(streams, "coarse_lockstep.delay", guard, delays_ns)
+            coarse.delays = feeder.add(delays, at_once=_DRAWS_AT_ONCE)
         if self.missing:
-            coarse.misses = feeder.add(Draws(streams, "coarse_lockstep.missing", guard, _millionths))
+            misses = Draws(streams, "coarse_lockstep.missing", guard, _millionths)
+            coarse.misses = feeder.add(misses, at_once=_DRAWS_AT_ONCE)
 
 
 @PROTECTIONS.register
