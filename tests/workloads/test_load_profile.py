@@ -54,6 +54,17 @@ def test_even_requests_come_at_the_instants_of_the_rate():
     assert counts == [9, 10, 7, 4]
 
 
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+@pytest.mark.parametrize(("begin", "each"), [("9 s", 0), ("10 s", 10), ("11 s", 0)])
+def test_loads_that_do_not_keep_step_stay_in_their_stretches(engine: str, begin: str, each: int):
+    """Of three of 1 a second, all in a second of 1000 %, the first begins at once, the others within a gap: 100 ms."""
+    peak = [{"duration": f"{length} s", "rate": f"{rate} %"} for length, rate in ((10, 0), (1, 1000), (9, 0))]
+    data = model(peak, begin, "1 s", rate="1 /s")
+    data["workloads"] |= {name: dict(data["workloads"]["load"]) for name in ("second", "third")}
+    seen = run_model(checked(data), 1, 0, engine).whole.outcomes
+    assert [seen[f"workloads.{name}"].offered for name in data["workloads"]] == [pytest.approx(each, abs=each / 10)] * 3
+
+
 def test_a_poisson_process_has_the_mean_and_the_variance_of_its_stretch():
     """40 times 300: the mean within four standard errors, the variance of a Poisson process within its spread."""
     counts = [offered(model(DAY, "2 s", "1 s", gap_cv=1), number=number) for number in range(40)]

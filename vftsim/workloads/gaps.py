@@ -46,7 +46,8 @@ class Stretch(Record):
 class Gaps(Record):
     """Times between what a client begins at a rate: drawn ones of a feed, or ``whole_ns`` and ``rest`` of a ns each.
 
-    ``owed`` is what rests have added up to; whoever is not the first of its kind begins ``phase_ns`` later.
+    ``owed`` is what rests have added up to; whoever is not the first of its kind begins ``phase_ns`` of the usual
+    rate later.
     A load that has a profile is in ``stretch``, which ends at ``stretch_end_ns``; what is due up to ``come_ns`` and
     ``part_ns`` of a ns has come.  The whole profile lasts ``profile_ns``, and has the load of ``profile_load_ns`` else.
     """
@@ -65,6 +66,11 @@ class Gaps(Record):
 
 
 stretches = Table("stretches", Stretch, 1 << 16, "let load profiles have fewer stretches")
+
+
+def begins_ns(sim: Sim, gaps: Gaps) -> int:
+    """Return when a client begins, counted from the start: when the load of its phase has come."""
+    return gaps.phase_ns if gaps.stretch == 0 else in_profile_ns(sim, gaps, gaps.phase_ns)
 
 
 def next_gap_ns(sim: Sim, gaps: Gaps) -> int:

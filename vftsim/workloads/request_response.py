@@ -35,7 +35,7 @@ from vftsim.platform.rows import add_row
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import WorkloadRow, duration_ns, new_packet, unread_without
-from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
+from vftsim.workloads.gaps import Gaps, LoadProfileSpec, begins_ns, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, UNANSWERED, Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.windows import Window, begin_message, goes_on_at_client, open_bytes, widen
@@ -283,7 +283,7 @@ def note_loss(sim: Sim, packet: int) -> None:
 def start_exchange(sim: Sim, exchange: Exchange) -> None:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
     if exchange.gaps.whole_ns > 0:
-        first_ns = sim.now_ns + exchange.gaps.phase_ns + next_gap_ns(sim, exchange.gaps)
+        first_ns = sim.now_ns + begins_ns(sim, exchange.gaps) + next_gap_ns(sim, exchange.gaps)
         at(sim, first_ns, EventKind.ARRIVAL, ORDER + exchange.row, on_arrival, exchange.row)
     for client in clients.span(sim, exchange.first_client, exchange.clients):
         client.sent_ns = -1

@@ -39,7 +39,7 @@ from vftsim.workloads.common import new_packet
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.forwarding import end_forwarding, start_timer_a
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
-from vftsim.workloads.gaps import LoadProfileSpec, next_gap_ns
+from vftsim.workloads.gaps import LoadProfileSpec, begins_ns, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.wire import Wire
@@ -322,7 +322,7 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 @entry
 def start_calls(sim: Sim, load: farm.FarmLoad) -> None:
     """Let the first call begin, and the first established one end, half a mean gap apart."""
-    first_ns = load.gaps.phase_ns + next_gap_ns(sim, load.gaps)
+    first_ns = begins_ns(sim, load.gaps) + next_gap_ns(sim, load.gaps)
     at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
     if load.earlier_ns > 0:
         load.earlier_ns += sim.now_ns

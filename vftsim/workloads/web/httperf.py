@@ -28,7 +28,7 @@ from vftsim.platform.io.packet import MESSAGE, Flow, delivered, lost, packets, w
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import WorkloadRow
-from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
+from vftsim.workloads.gaps import Gaps, LoadProfileSpec, begins_ns, next_gap_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
 from vftsim.workloads.windows import goes_on_at_client
@@ -260,7 +260,7 @@ def on_sample(sim: Sim, load: HttpLoad) -> None:
 @entry
 def start_httperf(sim: Sim, load: HttpLoad, delay_ns: int) -> None:
     """Begin the test after a while."""
-    load.start_ns = sim.now_ns + delay_ns + load.gaps.phase_ns
+    load.start_ns = sim.now_ns + delay_ns + begins_ns(sim, load.gaps)
     at(sim, load.start_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
     at(sim, load.start_ns + load.sample_ns, EventKind.TIMER, load.row, on_sample, load.row)
 
@@ -404,9 +404,7 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
         """Add the client."""
         load = target.add_clients(http_loads, self, lifetimes=target.add_delays(), response_times=target.add_delays())
         target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
-        # The first connection begins at once, where its profile lets any.
-        load.gaps.phase_ns += self.idle_ns
-        self.begin_profile(load.gaps, self.add_profile(target.engine), self.idle_ns)
+        self.begin_profile(load.gaps, self.add_profile(target.engine))
         return HttperfDriver(target, load, start_httperf)
 
 
