@@ -6,6 +6,7 @@ import vftsim
 from vftsim.composition.run import run_model
 from vftsim.study.designs.find_capacity import of_disks
 from vftsim.study.figures.page_caches import hidden_writes
+from vftsim.study.runs.model import load_model
 
 MODEL = """
 domains:
@@ -38,6 +39,18 @@ def test_a_disk_that_does_not_keep_up_with_a_page_cache_is_told(model, rate, is_
     assert (record.of("domains.db-1.disks.data").unwritten > 1.0) is is_behind
     told = [text for text in hidden_writes(spec, [(0, record)]) if text.startswith("domains.db.")]
     assert [text.startswith("domains.db.disks.data does not keep up") for text in told] == [True] * is_behind
+
+
+@pytest.mark.parametrize(("writes", "is_behind"), [("through", False), ("buffered", True)])
+def test_disks_beside_a_ramp_are_those_of_its_last_step(writes, is_behind):
+    """Four processes that only write: 250 a second are all that it does, and more is what a page cache takes."""
+    disk = f"domains.sut.disks={{data: {{kind: local, writes: {writes}, rate: 80 Gbit/s, flush_period: 100 ms}}}}"
+    job = "domains.sut.applications.job={kind: disk_bound, reads: 0 %}"
+    phases = [f"workloads.calls.{phase}.duration=0 s" for phase in ("pre_registration", "stir")]
+    steps = "workloads.calls.steps={most: 1, duration: 10 s, transient: 1 s}"
+    spec = load_model("lab-native", [disk, job, *phases, steps]).spec
+    told = hidden_writes(spec, [(0, run_model(spec, 1, 0))])
+    assert [text.startswith("domains.sut.disks.data does not keep up") for text in told] == [True] * is_behind
 
 
 def test_a_load_is_judged_by_the_disks_of_the_services_that_have_it(model):
