@@ -85,6 +85,16 @@ def test_boost_is_kept_by_short_bursts_and_lost_at_a_tick():
     assert changes == [(42, "BOOST"), (100, "UNDER")]
 
 
+@pytest.mark.parametrize(("slice_ms", "tick_ms"), [(2, 2), (3, 1), (10, 3.333), (30, 10), (50, 16.666)])
+def test_ticks_are_a_third_of_a_slice_in_whole_microseconds(slice_ms: int, tick_ms: float):
+    """The first takes the boost of the vCPU that has woken (``tick_period_us``; slices below 3 ms have one tick)."""
+    lab = Lab(Credit(slice=slice_ms * MS))
+    lab.domain("A")
+    lab.hog("A")
+    lab.run(slice_ms + 1)
+    assert next(each for each in lab.recorder.priorities if each[2] == "UNDER") == (tick_ms, "A", "UNDER")
+
+
 def test_without_boost_a_waking_vcpu_waits_for_the_slice():
     """The deliberately wrong model: UNDER behind an UNDER hog, whose slice ends at 60 ms."""
     lab = Lab(Credit(version="4.13", boost=False))

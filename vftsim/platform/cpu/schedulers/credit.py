@@ -70,7 +70,7 @@ from vftsim.platform.cpu.schedulers._credit_records import (
     queue_list,
 )
 from vftsim.platform.cpu.schedulers._credit_rules import RULES, CreditRules, Version
-from vftsim.spec.units import DURATION, MS, DurationNs
+from vftsim.spec.units import DURATION, MS, US, DurationNs
 
 _COUNTERS = ("boosts", "preemptions", "steals", "parks", "unparks", "rate_limited", "kicks")
 credit = scheduler.scheduler.kind("credit")
@@ -148,7 +148,8 @@ class Credit(SchedulerSpec):
         for name in CreditRules.__annotations__.keys() & CreditHost.__annotations__.keys():
             setattr(credit_host, name, getattr(rules, name))
         credit_host.slice_ns = self.slice
-        credit_host.tick_ns = self.slice // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * MS else 1)
+        # In whole microseconds (tick_period_us): three ticks of a slice of 10 ms are 1 us short of it.
+        credit_host.tick_ns = self.slice // US // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * MS else 1) * US
         credit_host.credits_per_slice = self.slice // NS_PER_CREDIT
         credit_host.rate_limit_ns = min(rules.rate_limit_ns, self.slice) if self.rate_limit is None else self.rate_limit
         credit_host.balance_limit_ns = rules.balance_limit_ns if self.balance_limit is None else self.balance_limit
