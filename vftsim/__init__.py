@@ -13,7 +13,7 @@ The Python interface mirrors the command line: a function for each command, of t
     vftsim.failover("lab-virtual", protection="lockstep", quick=True).report("failover.html")
     vftsim.open("result").plot()
 
-All of a study's own parameters are described where its function is; those that all have are: ``seed``; ``jobs``,
+All of a study's parameters are described where its function is; those that all have are: ``seed``; ``jobs``,
 worker processes (None: all cores), without influence on results; ``quick``, a shorter measured time for a first look;
 ``overrides``, changes of the model as after ``--set``; ``directory``, where finished runs and the answer are kept,
 from which the same call goes on; ``force``, start over there; ``progress``, say on standard error how far it is, in a

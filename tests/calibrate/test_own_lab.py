@@ -1,4 +1,4 @@
-"""A user's own calibration: names of environments are free, paths are relative to the file that names them."""
+"""A user's calibration: names of environments are free, paths are relative to the file that names them."""
 
 import csv
 import shutil

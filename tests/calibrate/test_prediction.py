@@ -143,7 +143,7 @@ def share_fit(**changes) -> DrawableFit:
 
 
 def test_what_the_data_do_not_tell_is_drawn_evenly_from_what_was_possible(here):
-    """2,000 points over 0 to 0.8; each fifth of it within 3.5 standard errors, whatever the model's own value."""
+    """2,000 points over 0 to 0.8; each fifth of it within 3.5 standard errors, whatever the model's value."""
     found, model = share_fit(), load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0.9"]).spec
     drawn = np.array([found.draw(1, n)[AFTER_SEND] for n in range(2000)])
     shares = np.histogram(drawn, bins=5, range=(0.0, 0.8))[0] / 2000

@@ -51,7 +51,7 @@ def test_a_field_is_an_option_and_the_command_gets_the_object():
     def command(number: int, *, common: Own) -> None:
         seen.append((number, common.jobs, common.force))
 
-    # Names of a function's own types are looked up where it stands.
+    # Names of a function's types are looked up where it stands.
     command.__annotations__ = {"number": int, "common": Own, "return": None}
     app = typer.Typer()
     app.command()(as_command(command))

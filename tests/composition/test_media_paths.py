@@ -88,7 +88,7 @@ def test_stub_domain_adds_the_split_driver_both_ways():
 
 @pytest.mark.parametrize(("kind", "interrupts"), [("native", 50), ("moderated", 0)])
 def test_interrupts_of_a_host_are_those_of_its_own_cards(kind, interrupts):
-    """A packet each 20 ms for a second; a guest's own card interrupts the guest."""
+    """A packet each 20 ms for a second; a guest's card interrupts the guest."""
     found = run(host({"kind": kind}), 1, 0, S).whole.outcomes["hosts.host"]
     assert found.interrupts == interrupts
     assert found.declared["interrupts"].label == "interrupts of the host's cards"

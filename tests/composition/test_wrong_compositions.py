@@ -335,8 +335,8 @@ BULK = {"kind": "bulk_tcp", "to": "a", "duration": "20 ms", "network": {"switche
 SHARED = {**BULK, "network": {}}
 DATAGRAMS = {"kind": "bulk_udp", "to": "a", "duration": "20 ms", "rate": "100 Mbit/s", "network": {"switched": True}}
 TOO_SHORT = {
-    "a client's own queue": ("workloads.load.network.queue", 1538, BULK, "network.queue: 1537 B is shorter"),
-    "a client's own queue, datagrams": ("workloads.load.network.queue", 1536, DATAGRAMS, "network.queue: 1535 B is"),
+    "a client's queue": ("workloads.load.network.queue", 1538, BULK, "network.queue: 1537 B is shorter"),
+    "a client's queue, datagrams": ("workloads.load.network.queue", 1536, DATAGRAMS, "network.queue: 1535 B is"),
     "a switch that holds back": ("networks.lan.queue", 1538, BULK, "hold back for ever"),
     "clients on the link to the host": ("networks.lan.queue", 2 * 1538, SHARED, "which wait for half of it"),
     "a window": ("workloads.load.window", 2_000, {**BULK, "mss": 2_000}, ""),

@@ -85,7 +85,7 @@ def test_workers_use_the_kernel_that_was_compiled_before_they_began(tmp_path: Pa
     # The toy's, and the one of the package, which the parent makes ready for workers.
     assert len(list(tmp_path.glob("kernels/*/kernel.o"))) == 2
     assert done.stderr.splitlines() == [
-        "vftsim: compiling what this model's own parts need, once, 2 to 5 s",
+        "vftsim: compiling what this model's parts need, once, 2 to 5 s",
         "vftsim: building the engine, once, about 12 s",
     ]
 

@@ -131,7 +131,7 @@ def test_cpu_samples(name):
     ids=["sadf", "sar"],
 )
 def test_the_mean_of_samples_of_unequal_length_is_over_time(text):
-    """A second at 10 % and 99 at 90 % are 89.2 %, as sar's own average says; half of the samples is at 10."""
+    """A second at 10 % and 99 at 90 % are 89.2 %, as sar's average says; half of the samples is at 10."""
     (found,) = figures_of(Source(text, "made"), importer_for(text, "made"))
     assert (found.statistics["n"], found.statistics["p50"]) == (2.0, 50.0)
     assert found.statistics["mean"] == pytest.approx(89.2)

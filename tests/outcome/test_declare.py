@@ -261,7 +261,7 @@ def test_percentiles_of_the_same_delays_differ_by_no_less_than_buckets_tell(fact
 
 @pytest.mark.slow
 def test_more_runs_do_not_make_a_percentile_better_known_than_its_bucket():
-    """Runs' own error is half of a bucket's here; it held 88 of 100 where only the wider of both counted."""
+    """Runs' error is half of a bucket's here; it held 88 of 100 where only the wider of both counted."""
     entry, held = estimators()["wait.p50"], 0
     for study in range(100):
         random = Random(study)

@@ -1,4 +1,4 @@
-"""An oracle of the output-commit promise that knows nothing of the mechanism's own computations.
+"""An oracle of the output-commit promise that knows nothing of the mechanism's computations.
 
 It watches a guarded machine from outside: what enters it, what its program sends, what is seen on the wire.  From the
 sizes of log entries and the channel's rate and latency it works out what bytes have reached the backup at any instant,

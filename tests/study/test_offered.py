@@ -70,7 +70,7 @@ def test_a_clients_card_that_sends_less_than_asked_is_named(written, capsys):
     assert 0.99 * FRAME <= offer.sent <= FRAME + queue
     printed = said_by(capsys, "run", file, "-n", "1")
     assert "Mbit/s of load" in printed
-    assert "each client's own link of 1 Mbit/s is full (workloads.load.network.rate)" in printed
+    assert "each client's link of 1 Mbit/s is full (workloads.load.network.rate)" in printed
 
 
 def test_what_is_offered_in_full_is_not_spoken_of(written, capsys):
@@ -88,9 +88,9 @@ def test_a_search_passes_no_load_that_was_not_offered(written, tmp_path, capsys)
     assert found.missing is not None
     text = " ".join(as_text(level_blocks(found), 100).split())
     assert "above it: not offered" in text
-    assert "each client's own link of 1 Mbit/s is full" in text
+    assert "each client's link of 1 Mbit/s is full" in text
     assert printed["capacity"][0]["answer"] == "at least"
-    assert "own link" in printed[key]["not_offered"][0]["why"]
+    assert "each client's link" in printed[key]["not_offered"][0]["why"]
 
 
 def test_a_line_that_carries_fewer_streams_than_asked_bounds_their_search(written):
@@ -103,7 +103,7 @@ def test_a_line_that_carries_fewer_streams_than_asked_bounds_their_search(writte
 def test_tcp_names_the_clients_link_where_the_line_is_faster(written, capsys):
     file = written(TCP, "{kind: tcp_sink}", "100 Mbit/s")
     printed = said_by(capsys, "run", file, "-n", "1")
-    assert "each client's own link of 10 Mbit/s is full" in printed
+    assert "each client's link of 10 Mbit/s is full" in printed
     slower = written(TCP, "{kind: tcp_sink}", "10 Mbit/s")
     assert "Not offered" not in said_by(capsys, "run", slower, "-n", "1")
 

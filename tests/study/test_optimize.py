@@ -113,7 +113,7 @@ def test_a_value_of_a_part_is_that_of_the_model_however_it_is_written():
 @pytest.mark.parametrize(
     ("key", "values", "costs", "message"),
     [
-        # The model's own latency is 10 us.
+        # The model's latency is 10 us.
         (
             "networks.lan.latency",
             ("0 us", "900 us", "1 ms", "1000 us"),

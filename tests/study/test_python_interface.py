@@ -1,4 +1,4 @@
-"""The package's own functions: what the commands do, as objects that print themselves."""
+"""The package's functions: what the commands do, as objects that print themselves."""
 
 import math
 import pickle

@@ -104,7 +104,7 @@ def test_a_replacement_that_fails_loses_nothing(tmp_path, owner, name):
         if failed:
             assert any(study.identity == ONE and len(study.replications) == 3 for study in kept)
             replaced(folder)
-        # The lock's own removal may be what failed: a file that nobody holds, which the next writer takes and removes.
+        # The lock's removal may be what failed: a file that nobody holds, which the next writer takes and removes.
         left = {*files_of(folder)} - {".vftsim.lock"}
         assert sorted(left) == ["NOTES.md", "a.csv", "manifest.json", "plots/p.png"]
         assert (folder / "a.csv").read_text() == "new"

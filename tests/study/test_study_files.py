@@ -77,7 +77,7 @@ def test_a_point_is_under_the_mechanism_that_it_names(tmp_path, model, domain, h
 
 
 def test_a_setting_of_a_parameter_holds_for_every_kind_that_is_a_factor(tmp_path):
-    """For the model's own kind alone, checkpoints would go by the channel's default rate."""
+    """For the model's kind alone, checkpoints would go by the channel's default rate."""
     text = small("  protection: [lockstep, checkpoint]\n").replace("xen-media", "lab-virtual-ft")
     text = text.replace(SMALL.splitlines()[2], 'set: ["domains.sut.protection.channel={rate: 123 Mbit/s}"]')
     rates = [point.model.spec.domains["sut"].protection.channel.rate for point in points(tmp_path, text)[1]]

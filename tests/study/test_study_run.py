@@ -111,7 +111,7 @@ def test_the_summary_says_n_and_the_kind_of_interval(result):
 
 
 def test_percentiles_are_those_of_all_runs_together(result):
-    """Pooled from the histograms themselves, and printed with every run's own percentile as range."""
+    """Pooled from the histograms themselves, and printed with every run's percentile as range."""
     together = DelayHistogram()
     for _, record in result.records:
         together.merge(next(p for p in record.played() if p.index == 1).delays["SES1"])

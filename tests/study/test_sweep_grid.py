@@ -20,7 +20,7 @@ def test_the_default_study_varies_weight_cap_and_streams():
     assert (spec.domains["dom0"].weight, spec.domains["media"].weight, spec.domains["cpu1"].weight) == (512, 512, 256)
     assert {name: domain.cap for name, domain in spec.domains.items() if domain.cap} == {"cpu1": 30.0, "cpu2": 30.0}
     assert spec.workloads["media"].streams == 600
-    assert spec.hosts["host"].scheduler.version == "3.2", "the model's own scheduler keeps its parameters"
+    assert spec.hosts["host"].scheduler.version == "3.2", "the model's scheduler keeps its parameters"
 
 
 def test_all_schedulers_get_the_same_points():

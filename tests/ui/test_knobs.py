@@ -1,4 +1,4 @@
-"""Knobs are a model's own keys: with its values, its bounds, and what is known of other values."""
+"""Knobs are a model's keys: with its values, its bounds, and what is known of other values."""
 
 import pytest
 

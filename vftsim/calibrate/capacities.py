@@ -2,7 +2,7 @@
 
 The rule is that of :mod:`vftsim.labs.ramps`, over the figures of the steps, the same for the record and the model.
 
-*Left out*: the range in which systems were seen to tip, set against a system's own record.  Each system is left out in
+*Left out*: the range in which systems were seen to tip, set against a system's record.  Each system is left out in
 turn, alone and with the whole laboratory that measured it.  The load that fills its CPU is that of the model's steps,
 as a user has it, and beside it that of its own measured steps.  Nothing is fitted, and a range is not widened because
 it does not hold a system.

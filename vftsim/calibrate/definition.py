@@ -23,7 +23,7 @@ class FreeParameter(Spec):
     high: float | str = Field(description="Upper bound.")
     start: float | str = Field(description="Where the search begins.")
     scales: Items[str] = Field(
-        (), description="Further keys multiplied by the same factor relative to the model's own values."
+        (), description="Further keys multiplied by the same factor relative to the model's values."
     )
     environments: Items[str] = Field(
         (), description="With several environments: those whose runs it is set in; all when empty."

@@ -63,7 +63,7 @@ def observations_of(record: RunRecord) -> Observations:
 def observed_in(owner: str, outcome: Outcome, by_figure: bool = False) -> dict[str, float]:
     """Return what an outcome says of figures that datasets have a name for; a share of nothing is 0, as in reports.
 
-    ``by_figure``: of all its figures, by their own names.
+    ``by_figure``: of all its figures, by their names.
     """
     observed = {}
     for name, entry in _named(owner, outcome, by_figure):

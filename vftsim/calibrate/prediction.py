@@ -11,7 +11,7 @@ random effects (Searle, Casella and McCulloch, Variance Components, 1992, sectio
 system would show lies in the range of the runs, each of which has parameters and traffic of its own: their central
 90 % by order statistics, no distribution assumed.  With several structures the range is the widest of all of them.
 
-A point that the model's own checks refuse is drawn again: the distribution is that of the fit within what the model
+A point that the model's checks refuse is drawn again: the distribution is that of the fit within what the model
 can be.
 """
 
@@ -132,9 +132,9 @@ class Prediction(Printed):
     undetermined: tuple[str, ...] = ()
     """Keys that no data told any of the fits."""
     refused: int = 0
-    """Points that the model's own checks refused, and that were drawn again."""
+    """Points that the model's checks refused, and that were drawn again."""
     otherwise: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """The model's own value and the fitted one, by key, where the model's lies beyond what the fit says."""
+    """The model's value and the fitted one, by key, where the model's lies beyond what the fit says."""
 
     @property
     def range_holds(self) -> tuple[float, float]:
@@ -181,7 +181,7 @@ class Prediction(Printed):
             + ". Between runs, parameters: standard deviations of one run by its traffic and by the fitted numbers. "
             "Nine of ten runs: traffic and numbers together"
             + (", of the widest structure" if several else "")
-            + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
+            + "; n: runs that have the figure. The fit's intervals are taken as they are.",
             texts=2,
         )
         first = next((figure for figure in listed if figure.name.startswith("ramp/")), listed[0])
@@ -225,7 +225,7 @@ def predict(
 ) -> Prediction:
     """Play a model at parameters drawn from the fits that its values come from.
 
-    Fits are of the model's own values, drawn independently of each other; others are of other structures: each one's
+    Fits are of the model's values, drawn independently of each other; others are of other structures: each one's
     settings of the system and its values replace the model's.  There are ``draws`` points of each structure and
     ``runs`` of each point.  Figures to be kept are named with ``*`` for any part.  The structure error is what held-out
     rows tell.  Refuses too few or too many runs, no fit, a key that the model lacks, a figure that there is not.
@@ -427,9 +427,7 @@ def _remarks(prediction: Prediction) -> list[str]:
             f"{key} ({in_unit(in_model, units[key])}, fitted {in_unit(fitted, units[key])})"
             for key, (in_model, fitted) in prediction.otherwise.items()
         )
-        lines.append(
-            f"The model's own value is not the fitted one, and is moved by the same factors: {', '.join(pairs)}"
-        )
+        lines.append(f"The model's value is not the fitted one, and is moved by the same factors: {', '.join(pairs)}")
     if prediction.refused:
-        lines.append(f"Drawn again, as the model's own checks refuse them: {prediction.refused} points")
+        lines.append(f"Drawn again, as the model's checks refuse them: {prediction.refused} points")
     return lines

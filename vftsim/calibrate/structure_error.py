@@ -6,7 +6,7 @@ figure.  Of n such errors the range from the floor((n + 1) 0.05)-th to the ceil(
 further ones, if those come as these did; no distribution is assumed (split conformal prediction: Vovk, Gammerman and
 Shafer, Algorithmic Learning in a Random World, 2005, section 4.1; Lei and others, JASA 113(523), 2018).  Fewer than 19
 hold less: their outermost are taken, and their number is said.  Rows of one run err together, so ranges of few runs
-are surer of themselves than they should be.  A measured run's own chance is in these errors already, as is that of the
+are surer of themselves than they should be.  A measured run's chance is in these errors already, as is that of the
 fitted numbers; so the range around a prediction is the wider one at either end, not the sum of both.
 """
 

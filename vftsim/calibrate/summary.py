@@ -44,7 +44,7 @@ class Group:
 
     @property
     def cannot_tell(self) -> int:
-        """Rows in which a null model's figure lies within the model's own central range."""
+        """Rows in which a null model's figure lies within the model's central range."""
         return sum(not row.tells for row in self.rows)
 
     def as_data(self) -> dict[str, Any]:

@@ -159,4 +159,4 @@ LAB_SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "validation": _validation,
     "ramps": partial(json_schema, MeasuredRamps, "vftsim ramps"),
 }
-"""What returns the JSON Schema of a lab's own files, by their kind."""
+"""What returns the JSON Schema of a lab's files, by their kind."""

@@ -146,7 +146,7 @@ def made_from(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return what makes a command from a study and a function that has it conducted.
 
-    The function takes the call, its own options, and the common ones.
+    The function takes the call, its options, and the common ones.
 
     Parameters
     ----------

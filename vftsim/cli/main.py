@@ -66,7 +66,7 @@ class GroupedHelp(TyperCommand):
         return [_ARGUMENT.sub(_usage_of, piece) for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, the command's own options, and each group."""
+        """Write arguments, the command's options, and each group."""
         groups: dict[str, list[tuple[str, str]]] = {
             name: [] for name in ("Arguments", "Options", options.MODEL, options.RESULT, options.WORK)
         }

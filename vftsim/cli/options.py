@@ -11,7 +11,7 @@ seed : Model: --seed
 scale : Model: --scale
     Measured time as a multiple of the model's; transients and warm-up stay.
 quick : Model: --quick
-    First look: a minute of each step, half a second of a steady state but no less than a workload's own test and ten
+    First look: a minute of each step, half a second of a steady state but no less than a workload's test and ten
     checkpoints, a quarter of the crashes.
 replications : --replications, -n
     Independent replications.

@@ -131,7 +131,7 @@ class DomainSpec(DomainScheduling):
     vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
     affinity: Items[int] | None = Field(None, description="pCPUs its vCPUs may use; all of them if left out.")
     quantum: PeriodNs = Field(
-        100 * MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
+        100 * MS, description="Time slice of the guest's scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
     )
     guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(guest_schedulers())] = Field(
         default_factory=of_any_guest, description="Process scheduler of its operating system."

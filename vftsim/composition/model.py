@@ -240,7 +240,7 @@ class ModelSpec(Spec):
 
     @property
     def tests_ns(self) -> int:
-        """When its workloads' own tests are due to be over, where nothing else is measured; else 0.
+        """When its workloads' tests are due to be over, where nothing else is measured; else 0.
 
         What resources do after a test is no part of it: there the measured time ends with the last test.
         """

@@ -1,6 +1,6 @@
 """The one kernel of all parts of the package: made when the package is built, else once on this machine.
 
-A model of the package's own parts runs on it and compiles nothing.  What is made when the package is built lies in the
+A model of the package's parts runs on it and compiles nothing.  What is made when the package is built lies in the
 package (``_kernels``); where there is none for this machine or of this source (a checkout that somebody works on), it
 is made in some seconds and kept in the user's cache.
 """

@@ -155,7 +155,7 @@ class Run:
         self.pauses.call_due()
 
     def at(self, time_ns: int, action: Callable[[], None]) -> None:
-        """Have something done at an instant of the run, after the workloads' own actions there."""
+        """Have something done at an instant of the run, after the workloads' actions there."""
         self.agenda.at(time_ns, EventKind.CONTROL, _ACTION_ENTITY, self.agenda.add(action))
 
     @property
@@ -196,7 +196,7 @@ class Run:
             engine.run(engine.now_ns + S)
 
     def _measure(self) -> None:
-        """Run to the end; the measured time is over before it where the workloads' own tests are."""
+        """Run to the end; the measured time is over before it where the workloads' tests are."""
         begin_ns, end_ns = self.built.window_ns
         if self.spec.tests_ns > begin_ns:
             step_ns = max(self.spec.tests_ns // _STEPS_A_TEST, 1)

@@ -298,7 +298,7 @@ def _object(thing: Any) -> Iterator[Look]:
 
 @cache
 def _slots_of(kind: type) -> tuple[str, ...]:
-    """Return a class's own slots, by the names under which they are kept."""
+    """Return a class's slots, by the names under which they are kept."""
     slots = vars(kind).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
     private = f"_{kind.__name__.lstrip('_')}"

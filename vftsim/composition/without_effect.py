@@ -66,7 +66,7 @@ def remarks(spec: ModelSpec) -> list[str]:
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
-    """Return what the length of a workload's own test makes of figures; ``test_ns`` 0: it lasts as long as the run."""
+    """Return what the length of a workload's test makes of figures; ``test_ns`` 0: it lasts as long as the run."""
     if spec.phased or test_ns == 0:
         return ""
     test = f"workloads.{name}: its test lasts {format_duration(test_ns)}"

@@ -38,7 +38,7 @@ def entry_of(source: str, layout: Layout, *, checks: bool = False) -> Call:
     made_of = f"{object_code.identity()} {checks} {layout.text()} {source}"
 
     def make(often: str) -> bytes:
-        announce(f"compiling what this model's own parts need, {often}, 2 to 5 s")
+        announce(f"compiling what this model's parts need, {often}, 2 to 5 s")
         return translated(source, layout, checks=checks)
 
     return called(cached(made_of, make), source, checks=checks)

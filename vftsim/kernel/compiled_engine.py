@@ -72,7 +72,7 @@ def own_tables(linked: Linked) -> list[str]:
 def with_fields(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of the same bytes whose scalars, and the records in them, have their fields as attributes.
 
-    numpy's own class for that (``record``) looks a name up in Python, five to ten times as slowly.
+    numpy's class for that (``record``) looks a name up in Python, five to ten times as slowly.
     """
     fields: Any = dtype.fields
     described: Any = {

@@ -75,7 +75,7 @@ TABLES: dict[type[Record], list[Table[Any]]] = {}
 
 
 class Table(Generic[R]):
-    """Rows of one record.  That of a :class:`~vftsim.kernel.record.Row` has its own number in the field ``row``.
+    """Rows of one record.  That of a :class:`~vftsim.kernel.record.Row` has its number in the field ``row``.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Table(Generic[R]):
         What a user can do when the table is full.
     beside : Table, optional
         The table whose rows these belong to: row ``i`` stands beside row ``i`` of that one, and is never taken or given
-        back by itself.  A part's own fields of somebody else's record stand so.
+        back by itself.  A part's fields of somebody else's record stand so.
     is_fixed : bool
         All rows are there from the start and none is taken or given back: for logs and counters.
     is_log : bool
@@ -280,7 +280,7 @@ def entry(function: Callable[..., int | None]) -> Entry:
 
 
 class Slot(Part):
-    """An operation of a sort of part.  Its own body is the default of kinds that do not implement it."""
+    """An operation of a sort of part.  Its body is the default of kinds that do not implement it."""
 
     def __init__(self, function: Callable[..., Any], sort: Sort) -> None:
         super().__init__(function)
@@ -317,7 +317,7 @@ class Kind:
             raise TypeError(f"{name}: {base.name} is no {sort.name}")
         self.name: str = name
         self.sort: Sort = sort
-        # What is declared of the base later, in its own file, counts too.
+        # What is declared of the base later, in its file, counts too.
         inherited = [] if base is None else [base.implementations]
         self.implementations: MutableMapping[str, Part] = ChainMap({}, *inherited)
 

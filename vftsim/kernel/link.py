@@ -7,7 +7,7 @@ become numbers, a slot becomes a direct call where one kind implements it and a 
 several.
 
 What comes out serves both engines (:mod:`vftsim.kernel.simpy_engine` keeps file names and line numbers, so that
-a debugger stops in the mechanism's own file; :mod:`vftsim.kernel.compiled_engine` writes one module).
+a debugger stops in the mechanism's file; :mod:`vftsim.kernel.compiled_engine` writes one module).
 
 The static call graph must have no cycle: compiled functions cannot call each other in a circle.  The remedy for
 one is a queue that an outer loop drains.
@@ -366,7 +366,7 @@ class _Rewriter(ast.NodeVisitor):
         return [each for one in written for each in (one if isinstance(one, list) else [one])]
 
     def rows_looked_up(self, function: ast.FunctionDef) -> list[ast.stmt]:
-        """Return what looks up the rows that a function works on and is not called with, and leave its own arguments.
+        """Return what looks up the rows that a function works on and is not called with, and leave its arguments.
 
         A callback or an entry is called with numbers of rows, and nobody with a row that goes with another's
         (:data:`.declare.BESIDE`).

@@ -1,6 +1,6 @@
 """The engine for reading: plain Python objects, events in a SimPy environment.
 
-Functions keep their file names and line numbers, so a debugger stops in the mechanism's own source.  A user's
+Functions keep their file names and line numbers, so a debugger stops in the mechanism's source.  A user's
 own SimPy process can take part: it yields :meth:`SimpyEngine.wait` (SimPy's ``timeout`` has a priority that
 would mean another order here).
 """
@@ -127,7 +127,7 @@ class SimpyEngine(Engine):
         if until_ns >= FOREVER_NS:
             environment.run()
         elif until_ns > environment._now:
-            # SimPy's own stop event would come after CPU events of entity 0 at that instant.
+            # SimPy's stop event would come after CPU events of entity 0 at that instant.
             stop = Event(environment)
             stop._ok = True
             stop._value = None
@@ -193,7 +193,7 @@ class SimpyEngine(Engine):
         return namespace
 
     def _bytecode(self) -> list[CodeType]:
-        """Compile the kernel's functions to Python's own code, each under the name of its file."""
+        """Compile the kernel's functions to Python's code, each under the name of its file."""
         linked = self.linked
         pieces = [emit.table_source(linked, table, grows=True) for table in linked.tables.values()]
         pieces += [emit.chain_source(chain) for chain in linked.chains.values()]

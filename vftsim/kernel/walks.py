@@ -19,7 +19,7 @@ WALKS = {
     "table.listed": _LIST,
     "table.span": _SPAN,
 }
-"""By its word what a loop becomes; the loop's own body stands where this says ``pass``."""
+"""By its word what a loop becomes; the loop's body stands where this says ``pass``."""
 WALK_ARGUMENTS = "sim", "first", "count"
 """What a loop's word is called with, in this order; ``first`` is the list where it walks one."""
 

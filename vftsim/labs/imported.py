@@ -1,6 +1,6 @@
 """A dataset that grows by imports: one table for each dimension, and the ``dataset.yaml`` that describes them.
 
-What is already there stays, the user's own words in ``dataset.yaml`` too: an import adds rows, environments it did
+What is already there stays, the user's words in ``dataset.yaml`` too: an import adds rows, environments it did
 not know and tables it did not have.
 """
 

@@ -11,7 +11,7 @@ from vftsim.spec.yaml_source import Node
 
 
 def dataset_path(node: Node) -> Path:
-    """Return the dataset that a value names, a file or folder, beside its own file or shipped; refuse where none is."""
+    """Return the dataset that a value names, a file or folder, beside its file or shipped; refuse where none is."""
     dataset = next((path for path in _candidates(node, "calibration") if is_file(path) or path.is_dir()), None)
     return dataset or _refuse(node, "dataset", "dataset", shipped_datasets())
 

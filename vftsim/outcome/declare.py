@@ -106,7 +106,7 @@ class Figure(ABC):
     """A declared figure.
 
     As an attribute of an outcome it gives way to what the outcome holds of that name; a derived one gives the
-    replication's own value.
+    replication's value.
     """
 
     unit: str = ""
@@ -162,7 +162,7 @@ class Figure(ABC):
         return self.source(outcome) if self.source is not None else outcome.__dict__[self.name]
 
     def value(self, outcome: Any) -> Any:
-        """Return the replication's own figure, where the outcome does not hold it; nan: it has none."""
+        """Return the replication's figure, where the outcome does not hold it; nan: it has none."""
         entry = next(iter(self.entries(outcome)))
         observed = entry.observe(outcome)
         return math.nan if observed is None else entry.estimator.single(observed)

@@ -203,7 +203,7 @@ class Phase:
     name: str
     """``""``: the whole run, or its measured time; else the step of a ramp (``step_3``) or ``pre_registration``."""
     load: float | None
-    """What was offered, in the workload's own unit; it is what tells steps of different ramps apart."""
+    """What was offered, in the workload's unit; it is what tells steps of different ramps apart."""
     begin_ns: int
     end_ns: int
     outcomes: Mapping[str, Outcome]

@@ -31,8 +31,8 @@ class CopiesUse(Outcome):
 class HostUse(Outcome):
     """A host's pCPUs, its scheduler and its network cards.
 
-    ``busy_ns`` is by number of the pCPU, switching not included; ``scheduler`` has what the scheduler counts by its own
-    names (boosts, steals, parks).  ``interrupts`` are of cards that the host's driver serves: a guest's own card
+    ``busy_ns`` is by number of the pCPU, switching not included; ``scheduler`` has what the scheduler counts by its
+    names (boosts, steals, parks).  ``interrupts`` are of cards that the host's driver serves: a guest's card
     (``moderated``) has none where they cost nothing, and they are the guest's.
     """
 

@@ -71,7 +71,7 @@ class Metric(Spec):
 
 
 class Claims(Spec):
-    """Claims in a study's own words: the table that has them, and what the words mean."""
+    """Claims in a study's words: the table that has them, and what the words mean."""
 
     table: str = Field(description="Name of the CSV file beside the record.")
     words: dict[str, dict[str, Statement]] = Field(
@@ -151,7 +151,7 @@ class RecordSpec(Spec):
     runs: Annotated[Items[Runs], Field(min_length=1)] = Field(description="Experiments.")
     values: dict[str, Expression] = Field(default_factory=dict, description="Values by name, each may use the former.")
     statements: dict[str, Items[Statement]] = Field(default_factory=dict, description="Statements by group.")
-    claims: Claims | None = Field(None, description="Claims in the study's own words, which the forms judge.")
+    claims: Claims | None = Field(None, description="Claims in the study's words, which the forms judge.")
     tables: Items[Table] = Field((), description="Tables.")
     scores: Cells = Field((), description="Lines that sum up, templates.")
 

@@ -197,7 +197,7 @@ def _play(task: tuple[str, dict[str, float], Runs, dict[str, Any]]) -> Figures:
 
 
 def _forms(name: str | None) -> dict[str, Any]:
-    """Return what a record's own module holds: its functions and its constants."""
+    """Return what a record's module holds: its functions and its constants."""
     if name is None:
         return {}
     known = [each.name for each in pkgutil.iter_modules(forms.__path__)]

@@ -1,6 +1,6 @@
 """Charts of blocks drawn by matplotlib: as SVG for a page, as figure for a file or a notebook.
 
-Equal charts give equal bytes: no pyplot, no clock, a fixed salt for the names of marks, matplotlib's own font.  Texts
+Equal charts give equal bytes: no pyplot, no clock, a fixed salt for the names of marks, matplotlib's font.  Texts
 stay texts, in the font of the page.  Colours of a page are its own variables, light or dark.
 """
 

@@ -2,7 +2,7 @@
 
 A spec is a value: frozen, compared by content, holding what the user asked for and never the state
 of a simulation.  It is strict: no text is taken for a number, no number for a text, no unknown key is
-passed over, no default escapes its own check.
+passed over, no default escapes its check.
 
 Rules for a field: a description that says what it is, its unit and where its default comes from
 (paper and section, RFC, Xen version, or the word Assumption), bounds in ``Field(gt=..., le=...)``, a

@@ -86,7 +86,7 @@ def _members(annotation: Any) -> list[Shape]:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where an error location of pydantic leads: the user's own keys and the shapes on the way."""
+    """Where an error location of pydantic leads: the user's keys and the shapes on the way."""
 
     keys: tuple[Key, ...]
     shape: Shape | None

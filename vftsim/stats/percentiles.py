@@ -1,6 +1,6 @@
 """Percentiles of delays over replications, with an interval that says when runs are too short for one.
 
-A run's own 99 % percentile is too low when the run is short: the waits that belong to the tail come
+A run's 99 % percentile is too low when the run is short: the waits that belong to the tail come
 together, and most runs hold none.  Averaging over runs keeps the error, and the more runs, the surer the
 interval misses.  So the percentile is that of all runs together (*sectioning*: Asmussen and Glynn,
 *Stochastic Simulation*, III.5; Nakayama, ACM TOMACS 24, 2014); its error comes from the spread of the runs'

@@ -33,7 +33,7 @@ class StoppingRule:
     relative_half_width: float = 0.05
     """Target as a fraction of the mean."""
     absolute_half_width: float = 0.0
-    """Alternative target in the metric's own unit, for metrics that may be zero; 0 for none."""
+    """Alternative target in the metric's unit, for metrics that may be zero; 0 for none."""
     confidence: float = 0.95
     """Joint confidence level."""
     initial: int = 10

@@ -73,7 +73,7 @@ def _state(engine: Engine, table: Table[Any]) -> np.ndarray[Any, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a field without Python's own objects: a record is a tuple of its fields."""
+    """Return a field without Python's objects: a record is a tuple of its fields."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, Record):

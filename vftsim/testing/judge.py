@@ -13,7 +13,7 @@ It is judged by
 * the world: no output twice without a failure, none out of order, none from a dead host, all of them in the end; one
   second life and no more, which issues nothing again that had left long before; the guest goes on when its backup dies;
 * both engines: the same outputs at the same instants;
-* the mechanism's own account: no packet and no time is lost sight of.
+* the mechanism's account: no packet and no time is lost sight of.
 
 What it cannot see: whether a state is whole, or a replay right (the plant's guest has no memory to compare); how much
 of what was lost with the channel is sent again, beyond the last message.

@@ -12,7 +12,7 @@ Programs whose times do not vary do not keep step: the first begins after a paus
 it, or of a wait for the disk.  So do processes of one program that pause, as users do: with a CPU for each they would
 all be in other guests' way at once.  Those that do not pause begin together, as those of ``make -j`` do.
 
-Left out: memory reads and caches (part of the CPU time), the disk's own queue.
+Left out: memory reads and caches (part of the CPU time), the disk's queue.
 """
 
 from collections.abc import Mapping

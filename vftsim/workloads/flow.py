@@ -1,6 +1,6 @@
 """Traffic drawn beforehand, as a workload of a model: its flow, its account, its packets.
 
-Its packets reach the host's network interface at their own instants, or, where they share a modelled link with others,
+Its packets reach the host's network interface at their instants, or, where they share a modelled link with others,
 queue for that link first.
 """
 

@@ -81,7 +81,7 @@ class Wiring:
     """What an application finds around it, once a model has been built."""
 
     ports: Mapping[str, int]
-    """Its own ports by network, in the order of its domain's interfaces."""
+    """Its ports by network, in the order of its domain's interfaces."""
     find: Callable[[str], Sequence[Mapping[str, int]]]
     """Returns the ports by network of each application that ``domain`` or ``domain.application`` stands for."""
 
@@ -152,7 +152,7 @@ class Program:
         """Bring its accounts up to now."""
 
     def check(self) -> None:
-        """Raise :class:`~vftsim.errors.ConservationError` unless its own accounts add up."""
+        """Raise :class:`~vftsim.errors.ConservationError` unless its accounts add up."""
 
     def outcome(self) -> Outcome | None:
         """Return what it has measured, if it measures something by itself."""
@@ -491,11 +491,11 @@ class WorkloadSpec(Spec):
         return Offer(offered, min(over, offered), unit, limit, UNANSWERED, MOST_UNANSWERED, "failed")
 
     def test_ns(self) -> int:
-        """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""
+        """Return how long its test lasts from the start of a run, without phases; 0: as long as the run."""
         return 0
 
     def least_test_ns(self) -> int:
-        """Return how long its own test lasts at least."""
+        """Return how long its test lasts at least."""
         return 0
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
@@ -536,7 +536,7 @@ class WorkloadSpec(Spec):
         return self.packet_drawing_ns
 
     def about_ns(self, most_per_s: float) -> int:
-        """Return how long its own phases last against what takes so many requests a second; 0: it has none."""
+        """Return how long its phases last against what takes so many requests a second; 0: it has none."""
         return 0
 
     def under_way_ns(self, most_per_s: float) -> int:

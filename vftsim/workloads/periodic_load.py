@@ -24,7 +24,7 @@ def slow_down(sim: Sim, program: Application, output_ns: int, execution: float, 
 
 @APPLICATIONS.register
 class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
-    """``busy`` CPU time at the start of every ``period``: a management VM, the hypervisor's own work."""
+    """``busy`` CPU time at the start of every ``period``: a management VM, the hypervisor's work."""
 
     entries = (begin_load, account_for_elided)
 

@@ -139,7 +139,7 @@ class RampEnd:
 def ramp_end(steps: Sequence[StepOutcome], limit_percent: float) -> RampEnd:
     """Return where a ramp ended under a limit on the share of failed attempts.
 
-    There is at least one step; phases that are no load steps are left out.  The limit is at most the model's own stop
+    There is at least one step; phases that are no load steps are left out.  The limit is at most the model's stop
     rule: a run that has stopped says nothing beyond.
     """
     effective_saps = 0.0

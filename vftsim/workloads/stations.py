@@ -1,6 +1,6 @@
 """Client machines: each on a link of its own to a switch, or alone on the cable to the host.
 
-A client's own card never drops: its stack waits until there is room in the transmit queue (Linux: a socket may write
+A client's card never drops: its stack waits until there is room in the transmit queue (Linux: a socket may write
 again when a good part of its buffer is free, ``sk_stream_write_space``; here when half of the queue is).  Clients that
 share the link to the host take turns in the order in which they began to wait: each fills what is free, and nobody
 passes those that wait (Linux: a card's queue is first in, first out, ``pfifo_fast``).  The switch's
@@ -9,7 +9,7 @@ port to the host has the queue of the host's link; a frame that does not fit is 
 **Ethernet flow control** (IEEE 802.3x, annex 31B) as a switch: no frame is dropped; what does not fit waits, in
 order of arrival, and counts as still in the queue of its sender, which thus stands still.
 
-Frames cross the switch whole (store and forward), and come back to their client over its own link.
+Frames cross the switch whole (store and forward), and come back to their client over its link.
 """
 
 from abc import abstractmethod
@@ -109,7 +109,7 @@ def send(sim: Sim, station: Station, packet: int) -> None:
 
 @event
 def on_reaching_switch(sim: Sim, packet_row: int) -> None:
-    """A frame of a client has crossed its own link."""
+    """A frame of a client has crossed its link."""
     packet = packets(sim)[packet_row]
     station = stations(sim)[packet.entity]
     links(sim)[station.out_link].delivered += 1
@@ -294,5 +294,5 @@ class BulkDriver(Driver):
 
 
 def full_link(workload: str, rate_bits_per_s: int) -> str:
-    """Return what holds clients back whose own links are full."""
-    return f"each client's own link of {format_rate(rate_bits_per_s)} is full (workloads.{workload}.network.rate)"
+    """Return what holds clients back whose links are full."""
+    return f"each client's link of {format_rate(rate_bits_per_s)} is full (workloads.{workload}.network.rate)"

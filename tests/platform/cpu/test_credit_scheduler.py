@@ -15,7 +15,7 @@ from vftsim.platform.cpu.schedulers.credit import Credit
 
 
 def _own(lab, name):
-    """The scheduler's own record of a domain's first vCPU."""
+    """The scheduler's record of a domain's first vCPU."""
     return lab.engine.rows(credit_vcpus)[lab.vcpu_rows(name)[0]]
 
 

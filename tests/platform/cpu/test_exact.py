@@ -1,4 +1,4 @@
-"""Products and quotients beyond 64 bits against Python's own integers."""
+"""Products and quotients beyond 64 bits against Python's integers."""
 
 from fractions import Fraction
 from random import Random

@@ -1,4 +1,4 @@
-"""Recorded schedules of Xen's own schedulers, and the same loads on the kernel.
+"""Recorded schedules of Xen's schedulers, and the same loads on the kernel.
 
 ``tests/data/xen_credit`` and ``tests/data/xen_credit2``: loads, each run under the unchanged scheduler of some Xen
 releases by a virtual clock in integer nanoseconds; see the READMEs there.

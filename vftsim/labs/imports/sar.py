@@ -37,7 +37,7 @@ class Samples:
             self.values.setdefault(f"steal{suffix}", []).append((shares["%steal"], seconds))
 
     def figures(self) -> list[Figure]:
-        """Return the figures of all processors; means are over time, as sar's own averages."""
+        """Return the figures of all processors; means are over time, as sar's averages."""
         figures = []
         for name, pairs in self.values.items():
             values, seconds = zip(*pairs, strict=True)

@@ -1,7 +1,7 @@
 """CPU work that a domain does by itself: so much in every period.
 
 Stands for machines that share the host without being modelled further (a management VM, the benchmark's
-manager) and for the hypervisor's own work on storage and management traffic.
+manager) and for the hypervisor's work on storage and management traffic.
 """
 
 from pydantic import Field, model_validator

@@ -1,6 +1,6 @@
 """What a domain is entitled to, in the words of every scheduler; each reads the fields that it knows.
 
-A number that stands for "the scheduler's own default" is 0, or -1 for a choice between yes and no.
+A number that stands for "the scheduler's default" is 0, or -1 for a choice between yes and no.
 """
 
 from vftsim.kernel import Record, Table

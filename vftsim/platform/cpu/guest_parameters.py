@@ -13,7 +13,7 @@ class GuestSchedulerSpec(Spec):
 
     part: ClassVar[Kind]
     has_slices: ClassVar[bool] = False
-    """Whether its own parameters say for how long a process runs, and not the domain's `quantum`."""
+    """Whether its parameters say for how long a process runs, and not the domain's `quantum`."""
 
     def install(self, engine: Engine, domain: int) -> None:
         """Write these parameters into the scheduler's records of a domain that has no process yet."""

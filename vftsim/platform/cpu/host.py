@@ -86,12 +86,12 @@ def serve_requests(sim: Sim, host: Host, queue: PcpuQueue = BESIDE) -> None:
         for other in range(1, queue.queued):
             if queue.rows[other] < queue.rows[lowest]:
                 lowest = other
-    # Requests of a scheduler's own events, made elsewhere, go through an event of kind SLICE again.
+    # Requests of a scheduler's events, made elsewhere, go through an event of kind SLICE again.
     host.acts_at_once = False
 
 
 def sync_running(sim: Sim, host: Host) -> None:
-    """Bring the accounts of all that runs up to now: first thing in a scheduler's own event."""
+    """Bring the accounts of all that runs up to now: first thing in a scheduler's event."""
     # Only what runs: whatever waits was charged when it stopped.
     for pcpu in pcpus.span(sim, host.first_pcpu, host.pcpus):
         running = pcpu.running

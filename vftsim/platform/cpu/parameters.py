@@ -2,7 +2,7 @@
 
 One set of keys serves every scheduler, as one domain definition does in practice: a scheduler reads
 the keys it knows (:attr:`SchedulerSpec.reads`) and the others have no effect under it, which results say.
-``None`` means the scheduler's own default.
+``None`` means the scheduler's default.
 """
 
 import math
@@ -51,7 +51,7 @@ class SchedulerSpec(Spec):
         return ""
 
     def contradiction(self, domain: "DomainScheduling") -> str:
-        """Return why a domain cannot be as its own parameters say; empty if it can."""
+        """Return why a domain cannot be as its parameters say; empty if it can."""
         return ""
 
     def unread(self, domain: "DomainScheduling") -> dict[str, str]:
@@ -81,7 +81,7 @@ class SchedulerSpec(Spec):
         return {}
 
     def priority_name(self, priority: int) -> str:
-        """Return the scheduler's own word for a class of priority; empty if it has none."""
+        """Return the scheduler's word for a class of priority; empty if it has none."""
         return ""
 
 

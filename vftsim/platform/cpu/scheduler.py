@@ -43,7 +43,7 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 
 @scheduler.slot
 def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Return the class ``vcpu`` is in, by the scheduler's own numbers."""
+    """Return the class ``vcpu`` is in, by the scheduler's numbers."""
     return 0
 
 

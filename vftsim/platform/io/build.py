@@ -45,7 +45,7 @@ class Site:
     """What a path may connect to: a domain, by its name and row, and rows of others, 0 where none is.
 
     ``nic`` is the domain's network interface; its ``ports`` share the path.  ``driver`` and ``stub`` are the driver
-    domain and the device model's own domain, ``transmit`` is the driver domain's transmit stage.
+    domain and the device model's domain, ``transmit`` is the driver domain's transmit stage.
     """
 
     name: str

@@ -6,11 +6,11 @@ packet, whichever comes first; (0, 1) raises it for every packet.  While the dri
 Linux 2.6) the interrupt is masked; it is unmasked when a poll has found the ring empty.
 
 Arrivals that do not depend on what the host does are drawn beforehand and admitted to the ring when
-somebody looks (a poll or the release of descriptors), each at its own instant and in order: the ring's
+somebody looks (a poll or the release of descriptors), each at its instant and in order: the ring's
 state at any look is the same as if each arrival had been an event.  Only interrupts are events, and now and then a
 look for its own sake.  A loss is noted when the driver looks.  Packets that a network delivers
 (:func:`~vftsim.platform.io.stage.take_in`)
-go the same way, at their own events.
+go the same way, at their events.
 
 Sizes: 256 receive descriptors are the default of e1000; tg3 has 200, bnx2 255 (Linux 2.6.18 drivers).
 Left out: the transmit ring (a gigabit link carries 40,000 small packets a second at 8 % load).

@@ -100,7 +100,7 @@ class Flow(Row):
 
 
 class Application(Row):
-    """A program in a domain: ``program`` is its kind, ``state_row`` its row in the kind's own table.
+    """A program in a domain: ``program`` is its kind, ``state_row`` its row in the kind's table.
 
     ``pages_dirtied`` are pages that its work has written by now, beside those of packets and of the working set.  Work
     that begins costs ``execution`` times its demand and ``output_ns`` for each packet that it sends, as protection has

@@ -64,7 +64,7 @@ class LogSpec(Spec):
     clock_read_rate: RatePerSecond = Field(
         0.0,
         le=1e7,
-        description="Clock and counter reads logged for each second of the guest's own CPU time at speed 1 and without "
+        description="Clock and counter reads logged for each second of the guest's CPU time at speed 1 and without "
         "`cpu_inflation`; 0 turns them off. Only in the form `counted`.",
     )
     timer_rate: RatePerSecond = Field(
@@ -203,7 +203,7 @@ class PrimaryCostSpec(Spec):
 
 
 class SecondaryDiskSpec(Spec):
-    """The secondary's own path to the shared disk: it reads what the log leaves out, one read at a time."""
+    """The secondary's path to the shared disk: it reads what the log leaves out, one read at a time."""
 
     service: DurationNs = Field(description="Time of a read, whatever its size.")
     rate: Annotated[BitRate, Field(gt=0)] | None = Field(None, description="Rate at which data come; none: at once.")

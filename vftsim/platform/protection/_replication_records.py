@@ -14,7 +14,7 @@ class Replication(Record):
     """The backup of one guard and what becomes of it.
 
     Parameters: after which silence the backup takes over (``timeout_ns``; of heartbeats every
-    ``heartbeat_interval_ns``, or of the states' own bytes if that is 0) and after which the primary gives the backup
+    ``heartbeat_interval_ns``, or of the states' bytes if that is 0) and after which the primary gives the backup
     up; what a failover takes.
 
     ``stays``: a takeover is on the same host.  ``rings`` says what becomes of packets in the guest's receive rings

@@ -110,7 +110,7 @@ class FaultSpec(Spec):
     needs_backup: ClassVar[bool] = False
     """Whether it only makes sense with a backup host."""
     needs_own_channel: ClassVar[bool] = False
-    """Whether it only makes sense with a channel that the guest's own traffic does not share."""
+    """Whether it only makes sense with a channel that the guest's traffic does not share."""
     needs_execution: ClassVar[bool] = False
     """Whether it only makes sense with a backup that executes what the guest does."""
     strikes_disks: ClassVar[bool] = False
@@ -388,7 +388,7 @@ def pause_guest(sim: Sim, blow: Fault) -> None:
 
 @FAULTS.register
 class GuestError(FaultSpec):
-    """The guest's own software fails, and its hypervisor notices at once; the host goes on."""
+    """The guest's software fails, and its hypervisor notices at once; the host goes on."""
 
     kind: Literal["guest_error"] = "guest_error"
 

@@ -20,7 +20,7 @@ LOST = -1
 class Guard(Row):
     """A mechanism at work for one domain, and what it has done to that machine.
 
-    ``mechanism`` is its kind; a kind keeps its own fields in a table beside this one.  ``reasons`` are the causes, a
+    ``mechanism`` is its kind; a kind keeps its fields in a table beside this one.  ``reasons`` are the causes, a
     bit for each, for which the machine stands still at present; ``stopped_ns`` is how long it has stood still in stops
     that are over, ``resumed_ns`` when the last one ended, ``pause_end_ns`` when the last pause is over that has
     begun.  A machine that is ``dead`` has lost its host.  ``requests`` to disks wait until the mechanism lets them

@@ -138,7 +138,7 @@ class ProtectionSpec(Spec):
 
     @property
     def channel_network(self) -> str | None:
-        """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
+        """Network of the model that carries the mechanism's traffic; ``None``: its parameters say its rate."""
         return None
 
     @property

@@ -99,7 +99,7 @@ def program_pages(sim: Sim, guard: Guard) -> float:
 
 def dirty_pages(sim: Sim, guard: Guard, memory: Memory = BESIDE) -> float:
     """Return how many pages have changed since the state was last taken."""
-    # The model's own number of pages a packet; below 0 it gives none, and the applications say.
+    # The model's number of pages a packet; below 0 it gives none, and the applications say.
     requested = memory.per_request * memory.requests
     if memory.per_request < 0.0:
         requested = guard.request_pages - memory.request_pages

@@ -36,7 +36,7 @@ class Protection(Outcome):
     """Of the first of these in the run: the row of its flow, and in ns up to when the backup had to know the guest for
     it, when it left, and up to when the backup knew the guest then."""
     counted: dict[str, float] = declare.total(by="name", joined="nothing", known_as=("",), units=UNITS)
-    """What the mechanism counts by its own names: failovers, outputs issued again, states."""
+    """What the mechanism counts by its names: failovers, outputs issued again, states."""
     output_held = declare.ratio(
         held_ns,
         released,

@@ -149,7 +149,7 @@ def execute_train(
 ) -> None:
     """Replay evenly spaced entries, ``size_bytes`` in all, and the work between them; the last is of ``last_ns``."""
     need_ns = int(work_ns * replay.factor) + count * replay.entry_cost_ns
-    # The last entry is not done before it has arrived, and its own share of the work has followed.
+    # The last entry is not done before it has arrived, and its share of the work has followed.
     ends_ns = last_arrival_ns + need_ns // count
     row = log_entries.new(sim, amount=size_bytes, need_ns=need_ns, begins_ns=first_arrival_ns, ends_ns=ends_ns)
     buffer_entry(sim, replay, row, last_ns, last_arrival_ns)

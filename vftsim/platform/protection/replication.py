@@ -527,7 +527,7 @@ def on_channel_restored(sim: Sim, guard: Guard, replication: Replication = BESID
     if stream.is_open and stream.is_sent:
         ack_ns = state_stream.ack_arrival_ns(sim, guard)
         replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row)
-    # Last: the mechanism sends its own messages behind what is left of the state.
+    # Last: the mechanism sends its messages behind what is left of the state.
     channel_restored(sim, guard)
 
 

@@ -127,7 +127,7 @@ def compare(relation: str, metric: Metric, mine: Sequence[float], other: Sequenc
 
 
 def _limit(metric: Metric, size: float, other: Sequence[float]) -> float:
-    """Return a margin in the metric's own unit."""
+    """Return a margin in the metric's unit."""
     return size * abs(fmean(other)) if metric.is_relative else size
 
 

@@ -204,7 +204,7 @@ def availability_study(
 ) -> AvailabilityStudy:
     """Simulate failovers of every mechanism, and put a year together from them.
 
-    The model's own mechanism is played with its parameters, others with their defaults.  Refuses kinds none of which
+    The model's mechanism is played with its parameters, others with their defaults.  Refuses kinds none of which
     fits, and runs that end before one of them has taken over.
     """
     chosen, refused = fitting(model, kinds)

@@ -4,7 +4,7 @@
 parameters of protection (:mod:`.protections`), which mechanisms have under different keys.
 
 *Knobs*: ``workloads.web.rate``, ``domains.sut.protection.interval``.  Any key with a number, or a quantity with a unit,
-can be turned; a level is a number in the unit in which the model states the key's own value.
+can be turned; a level is a number in the unit in which the model states the key's value.
 
 *Shared knobs* are settings of all mechanisms that can change their order.  A setting of protection has one value for
 all mechanisms that have it, under whatever key; a mechanism without it stays as it is.  The load is a factor on every

@@ -61,7 +61,7 @@ def protected_from_start(spec: ModelSpec, *domains: str) -> ModelSpec:
 def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:
     """Return the spec with one step at a load; a stop and its window are put before the measured part.
 
-    The model's own faults belong to its own ramp and are left out; its protection is on from the start.
+    The model's faults belong to its own ramp and are left out; its protection is on from the start.
     """
     ramp = ramp_of(spec)
     domain = spec.target_of(ramp)[0]

@@ -6,7 +6,7 @@ need (Bonferroni).  Below ten replications, from which no skewness can be told, 
 them agree; of one replication no order is certain.  Between two such points with opposite orders, and nothing certain
 between them, the curves cross: where the mean difference, taken as linear between the points, is 0.  The interval has
 all places at which the difference, so taken of each replication, is not certain (Fieller): unlike a mean of the
-replications' own crossings it holds where noise makes their curves cross several times.  Below ten replications the
+replications' crossings it holds where noise makes their curves cross several times.  Below ten replications the
 place is the mean of their own ones, with lowest and highest.
 
 Linear interpolation errs by at most the bracket, the two points between which the crossover lies: a finer grid there

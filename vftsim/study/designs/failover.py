@@ -422,7 +422,7 @@ def at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec
             raise UsageError(f"--load: '{model.label}' has no benchmark whose load it could be; set its workloads")
         measure = spec.measure.model_copy(update={"duration": length_ns})
         spec = protected_from_start(spec, *spec.domains)
-        return spec.model_copy(update={"measure": measure}), spec.measure.warm_up, "the model's own load"
+        return spec.model_copy(update={"measure": measure}), spec.measure.warm_up, "the model's load"
     saps = spec.ramp.first_load if load is None else load
     if not saps > 0:
         raise UsageError(f"--load: above 0, got {saps:g}")

@@ -18,7 +18,7 @@ streams are the same at every load, and calls come at the same draws, only dense
 **The largest value of any key** at which runs still meet what is asked, or the smallest of one that makes it easier:
 ``vftsim capacity net-kvm --vary workloads.web.rate --objective 'web.answered >= 90'``.  A workload declares what its
 load is and what its clients ask for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another key, or
-ask for something else.  The search begins between the model's own value and twice that, and goes further where the
+ask for something else.  The search begins between the model's value and twice that, and goes further where the
 answer is not there.  Which way it is follows from single runs there and ever farther away, up to the first whose
 verdict is another.  If all of them fail, values between them are tried: where those alone do, their upper end is found.
 """

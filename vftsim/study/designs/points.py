@@ -490,7 +490,7 @@ def price_ranges(spec: ModelSpec) -> dict[str, Span]:
 
 
 def values_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
-    """Return in words which of the model's own values lie outside of their ranges; a short name says nothing."""
+    """Return in words which of the model's values lie outside of their ranges; a short name says nothing."""
     texts = []
     for name, span in spans.items():
         try:

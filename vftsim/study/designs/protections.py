@@ -71,7 +71,7 @@ def under(model: Model, kind: str) -> Model:
     mechanism = protections()[kind]()
     if entry.vcpus > mechanism.most_vcpus:
         raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {entry.vcpus}")
-    # What was measured on a real system is of the system under its own mechanism.
+    # What was measured on a real system is of the system under its mechanism.
     spec = spec.model_copy(update={"measured": MeasuredSpec()})
     return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes, chosen=name)
 

@@ -9,7 +9,7 @@ half of them do, the capacity is "at least", and where any does, it bounds ratio
 How much of a server's CPU to leave free (tipping): what tips a SIP server before its CPU is full is not in the models,
 so their capacity is an upper bound.  What is known is where measured systems tipped, as a share of the load that would
 have filled their CPU (:mod:`vftsim.labs.ramps`); the range over them, times the load that fills the model's CPU, stands
-beside the model's own capacity.  A system's own record is left out of what it is told.
+beside the model's capacity.  A system's record is left out of what it is told.
 """
 
 import dataclasses
@@ -80,7 +80,7 @@ class Tipping:
 
     @property
     def safe_saps(self) -> float:
-        """Load that leaves the headroom free, and is within the model's own capacity."""
+        """Load that leaves the headroom free, and is within the model's capacity."""
         share = self.shares[0] if self.headroom_percent is None else 1.0 - self.headroom_percent / 100.0
         return min(share * self.full_saps, self.within_saps)
 

@@ -100,7 +100,7 @@ class CapacityRequest:
     """Play prices of the model's protection at both ends of their ranges."""
 
     def settings(self, thorough: SearchSettings) -> SearchSettings:
-        """Return how hard a search has to try; ``thorough`` is the kind's own default."""
+        """Return how hard a search has to try; ``thorough`` is the kind's default."""
         settings = QUICK_SEARCH if self.quick else thorough
         chosen = {name: getattr(self, name) for name in ("probability", "resolution", "budget")}
         for name, value in chosen.items():

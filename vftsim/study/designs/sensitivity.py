@@ -256,7 +256,7 @@ class Asked:
             yield summary, *found_at(point, summary, self.figure)
 
     def one_at_a_time(self) -> tuple[Estimate, dict[str, tuple[Estimate | None, Estimate | None]], str]:
-        """Return the model's own figure, the differences at the ends of each range, and the unit."""
+        """Return the model's figure, the differences at the ends of each range, and the unit."""
         spans = self.request.spans
         ends = [{name: span.at(share)} for name, span in spans.items() for share in (0.0, 1.0)]
         found = self.found([{}, *ends])

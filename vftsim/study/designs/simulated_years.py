@@ -441,7 +441,7 @@ class SimulatedYears(Printed):
 
 
 def rates_of(model: Model, failures: HostFailures) -> tuple[Rate, ...]:
-    """Return what strikes the machine of a model: its hosts, and the model's own faults that come at a mean time."""
+    """Return what strikes the machine of a model: its hosts, and the model's faults that come at a mean time."""
     start, domain = Instant("run", 0), failover.Crashes().domain_of(model)
     mean_s = failures.mtbf_s / (1.0 - failures.common)
     rates = [Rate("primary host", PrimaryCrash(at=start), mean_s), Rate("backup host", BackupCrash(at=start), mean_s)]

@@ -132,7 +132,7 @@ class Precise:
     def until_known(self, runner: Runner, wanted: list[int]) -> list[int]:
         """Run replications of each point until the rule holds there; return the points where it does not.
 
-        What a point needs follows from its own replications, so shares of points are those of the whole.
+        What a point needs follows from its replications, so shares of points are those of the whole.
         """
         asking = {point.number: rounds_of(self.rule) for point in runner.points}
         numbers = {number: next(procedure) for number, procedure in asking.items()}

@@ -34,7 +34,7 @@ class ModelEntry(Spec):
 class Factor(Spec):
     """A factor: values, or a range from which the design takes points."""
 
-    key: str = Field("", description="Key of the model; the factor's own name if empty.")
+    key: str = Field("", description="Key of the model; the factor's name if empty.")
     keys: Items[str] = Field((), description="Instead of one: several keys that get the same value.")
     values: Items[Any] = Field((), description="Values, written as in a model file.")
     low: Number | None = Field(

@@ -1,6 +1,6 @@
 """A Dask cluster as an executor: its scheduler finds workers and carries data, this process leads the study.
 
-* **What travels.** A function by its name (or an object of ours) and a task, both pickled here by Python's own pickle,
+* **What travels.** A function by its name (or an object of ours) and a task, both pickled here by Python's pickle,
   which holds no code; results come back in the same way.  Dask itself unpickles what its peers
   send: a cluster is trusted.
 * **One task at a time in each worker process**, another one waits there.  Each is sent to a worker by name, so

@@ -190,7 +190,7 @@ class Expected:
 
     @cached_property
     def _phases_ns(self) -> list[int]:
-        """How long each workload's own phases last."""
+        """How long each workload's phases last."""
         return [workload.about_ns(self._most_per_s[name]) for name, workload in self.spec.workloads.items()]
 
     @cached_property

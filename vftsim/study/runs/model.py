@@ -190,7 +190,7 @@ def first_look_ns(models: Iterable[Model]) -> int:
 def _needed_ns(spec: ModelSpec) -> int:
     """Return what a first look must measure.
 
-    That is a workload's own test, the wait after which a client's request has failed, and some cycles of a mechanism;
+    That is a workload's test, the wait after which a client's request has failed, and some cycles of a mechanism;
     with faults everything.
     """
     if spec.faults:

@@ -5,7 +5,7 @@
 * **Nothing mixed.** A replication belongs to a study, and a study is the hash of all that determines its replications
   (resolved model, seed, stream scheme, version).  Each replication carries a checksum over the study, its
   number and its data; what does not match is not counted.
-* **Nothing of others touched.** A directory is ours by the database's own mark, and a file in it by name and content.
+* **Nothing of others touched.** A directory is ours by the database's mark, and a file in it by name and content.
 * **Replaced last.** With ``REPLACE`` the new replications gather beside the old ones, which go in one transaction
   when the new result stands.
 

@@ -31,7 +31,7 @@ def begin_forwarding(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     call.forwarded_ns = sim.now_ns
     call.forward_wait_ns = load.t1_ns
     call.forward_timer = 0
-    # The caller's own event looks after it as well, and nearly always finds it answered.
+    # The caller's event looks after it as well, and nearly always finds it answered.
     if call.timer == 0 or call.timer_ns > sim.now_ns + load.t1_ns:
         start_timer_a(sim, call)
 

@@ -206,7 +206,7 @@ def overdue(sim: Sim, attempt: Attempt, bench: Bench = BESIDE) -> bool:
 
 
 def handle_reply(sim: Sim, attempt: Attempt, row: int, message: int) -> None:
-    """Act on the server's own reply, or on one that ends an attempt."""
+    """Act on the server's reply, or on one that ends an attempt."""
     if message == Message.TRYING:
         provisional(attempt)
     elif message == Message.UNAUTHORIZED or message == Message.UNAUTHORIZED_AGAIN:

@@ -1,6 +1,6 @@
 """The benchmark's manager: pre-registration, stir, steps with Poisson arrivals, and the rule to stop.
 
-Rule (ETSI TS 186 008 as run by IMS Bench SIPp, and the lab's own settings): attempts arrive as a Poisson
+Rule (ETSI TS 186 008 as run by IMS Bench SIPp, and the lab's settings): attempts arrive as a Poisson
 process of constant rate for the length of a step; the first part of a step (transient) is not counted;
 an attempt counts in the step in which it began; after a step in which any scenario, or all together,
 has more than the allowed share of inadequately handled attempts, the run stops.

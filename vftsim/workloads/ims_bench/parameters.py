@@ -15,7 +15,7 @@ class Thresholds(Spec):
     """Delays above which an attempt is inadequately handled.
 
     Inferred from the virtual environment's last step, where the shares of inadequately handled attempts
-    meet the measured delay percentiles at these values; the benchmark's own settings are not printed.
+    meet the measured delay percentiles at these values; the benchmark's settings are not printed.
     """
 
     registration: PositiveDurationNs = Field(2 * S, description="REG1 and REG2: REGISTER to its answer.")

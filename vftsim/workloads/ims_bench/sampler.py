@@ -1,4 +1,4 @@
-"""The per-second series of a run: what the manager and the server's own monitor write down once a second.
+"""The per-second series of a run: what the manager and the server's monitor write down once a second.
 
 The seconds of a phase are counted from the end of its transient, whatever the length of the phases
 before it, and are half open: an event at the instant between two of them belongs to the later one.  So

@@ -12,7 +12,7 @@ solution of layered queueing networks", IEEE TSE 35(2), 2009):
 * A **call** is made with ``probability``, and then ``count`` times: one after the other (``sequential``), or at once
   together with the parallel calls next to it (``parallel``: fork and join; the slowest decides).  Each costs the asker
   ``cost``, and what its path and its protection charge for a packet that is sent.  Copies of a domain take turns.
-* **Cache**: a call finds its answer in the asker's own memory in ``cache_hit`` of the cases, and is not made.  With
+* **Cache**: a call finds its answer in the asker's memory in ``cache_hit`` of the cases, and is not made.  With
   ``cache_entries`` N the contents are N answers asked for equally often: with F of them there, F / N of those cases
   are hits, and each of the others brings one in (the collector of coupons).  The cache begins full; a domain that is
   booted again begins with an empty one.

@@ -183,7 +183,7 @@ class SipServerSpec(ApplicationSpec):
         None,
         ge=0.0,
         le=2.0,
-        description="CPU work of the server's own repetition of a request, relative to a message sent. Assumption: 1. "
+        description="CPU work of the server's repetition of a request, relative to a message sent. Assumption: 1. "
         "None: `retransmission_cost`.",
     )
     script: ScriptSpec = Field(

@@ -103,7 +103,7 @@ def give_up(sim: Sim, server: sip.SipServer, row: int) -> None:
     if sip.transactions(sim)[row].is_final:
         return
     complete(sim, server, row, Message.REQUEST_TIMEOUT)
-    # Until the 408 is sent: callers drop their own use when they return.
+    # Until the 408 is sent: callers drop their use when they return.
     add_use(sim, row)
     cost_ns = int(server.touch_ns * busy_factor(sim, server)) + server.send_cost_ns
     do_in_timer_process(sim, server, cost_ns, on_give_up, row)

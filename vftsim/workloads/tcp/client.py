@@ -97,7 +97,7 @@ def on_client_due(sim: Sim, connection: tcp.Connection) -> None:
 
 @bulk_tcp.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
-    """Take in a packet from the server, over the client's own link if it has one."""
+    """Take in a packet from the server, over the client's link if it has one."""
     station = stations(sim)[tcp.connections(sim)[packets(sim)[packet].stream].station]
     if station.in_link == 0:
         handle_packet(sim, packet)
@@ -107,7 +107,7 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 
 @event
 def on_reaching_client(sim: Sim, packet_row: int) -> None:
-    """A packet has crossed the client's own link."""
+    """A packet has crossed the client's link."""
     station = stations(sim)[tcp.connections(sim)[packets(sim)[packet_row].stream].station]
     links(sim)[station.in_link].delivered += 1
     handle_packet(sim, packet_row)
@@ -389,7 +389,7 @@ class TcpDriver(BulkDriver):
         )
 
     def offer(self) -> Offer | None:
-        """TCP asks for all that the line carries; say where the clients' own links carry less, and are full."""
+        """TCP asks for all that the line carries; say where the clients' links carry less, and are full."""
         spec, network = self._spec, self._spec.network
         line = line_payload_bits_per_s(self._line_bits_per_s, spec.mss)
         links_bits_per_s = spec.clients * line_payload_bits_per_s(network.rate, spec.mss)

@@ -219,7 +219,7 @@ def lose_memory(sim: Sim, program: io.Application, tcp_program: TcpProgram = BES
         connection.is_reset = True
         connection.is_busy = False
         connection.is_blocked = False
-        # The server's own timer finds another token: the one that sends again belongs to the client of an upload.
+        # The server's timer finds another token: the one that sends again belongs to the client of an upload.
         if bulks(sim)[connection.bulk].is_upload:
             connection.delay_timer = 0
         else:

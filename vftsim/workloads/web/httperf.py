@@ -10,7 +10,7 @@ Simplification: so are requests, with the segments received so far, while real T
 request and leaves it to the server to repeat pieces; this adds a few small packets for each connection that waits
 for seconds.
 
-Left out: calls beyond the first on a connection, sessions, the client's own processor (httperf polls with all of
+Left out: calls beyond the first on a connection, sessions, the client's processor (httperf polls with all of
 it), its limit of open files.
 """
 

@@ -183,7 +183,7 @@ class Cfs(SchedulerSpec):
 
 @cfs.implements(scheduler.attach)
 def attach(sim: Sim, host: Host) -> None:
-    """Refill each domain's quota in its own period."""
+    """Refill each domain's quota in its period."""
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:
         domain = vcpus(sim)[row].domain

@@ -52,7 +52,7 @@ class Native(SchedulerSpec):
 
 @native.implements(scheduler.wake)
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Run it at once on its own pCPU."""
+    """Run it at once on its pCPU."""
     request_reschedule(sim, pcpus(sim)[host.first_pcpu + vcpu.number])
 
 

@@ -46,5 +46,5 @@ class RoundRobin(SchedulerSpec):
 
 @round_robin.implements(longest_ns)
 def quantum_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Return the quantum; who comes first is the queue's own order."""
+    """Return the quantum; who comes first is the queue's order."""
     return round_robin_hosts(sim)[host.row].quantum_ns

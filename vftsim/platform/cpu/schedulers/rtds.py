@@ -17,7 +17,7 @@ Rules (Xen ``sched_rt.c``, since 4.7 driven by events):
   period's end.
 * A vCPU that wakes after its deadline starts a period whose end is the next multiple of its period.
 
-Left out: the scheduler's own quantum, cache placement, and that from 4.11 on the code keeps its refills in the order of
+Left out: the scheduler's quantum, cache placement, and that from 4.11 on the code keeps its refills in the order of
 levels before that of deadlines, so that one on extra time may be refilled late.  There is no admission control, as in
 Xen: a set of vCPUs that asks for too much misses deadlines.
 """

@@ -5,7 +5,7 @@ are like reads: the array acknowledges them when they are on a disk, or at once 
 
 Which requests the cache has is drawn, each by itself.  Simplification: whichever disk is free serves (a request for a
 busy disk would wait for that one, which matters near the array's limit only).  A crash of the domain loses what waits
-for it; what is in the cache is safe (battery).  Left out: channels, the controller's own limit.
+for it; what is in the cache is safe (battery).  Left out: channels, the controller's limit.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 Cost of an access: exit, switch to the device model's domain, emulation, switch back.  Here the guest
 pays the exit and the device model's domain the emulation, as named costs; the guest's wait for the answer is
-approximated by charging the exit's round trip to the guest's own work.
+approximated by charging the exit's round trip to the guest's work.
 Assumption: ``accesses_receive`` and ``accesses_transmit`` register accesses a packet; no published
 number was found (several exits a packet is general knowledge), so they are parameters without calibration.
 """

@@ -1,4 +1,4 @@
-"""A guest's own network card: a ring, moderated interrupts, and the work they cause in the guest.
+"""A guest's network card: a ring, moderated interrupts, and the work they cause in the guest.
 
 Rule (Intel 1 Gbit/s controllers, ``InterruptThrottleRate``; Linux NAPI): a packet raises an interrupt
 unless one was raised less than the moderation interval ago, in which case it waits for the end of the
@@ -265,7 +265,7 @@ def hand_over(sim: Sim, packet: int) -> None:
 
 @moderated.implements(send)
 def send_out(sim: Sim, port: Port, packet: int) -> bool:
-    """Send at once, or with the next batch: the card's own transmit ring never fills before the link's queue."""
+    """Send at once, or with the next batch: the card's transmit ring never fills before the link's queue."""
     row = card_of(sim, port)
     nic = guest_nics(sim)[row]
     if nic.release_ns == 0:
