@@ -226,6 +226,20 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
         places = [point.x for series in chart.series for point in series.points]
         axes.update_datalim([(places[0], y) for y in chart.reach])
         axes.autoscale_view()
+    _draw_lines(chart, axes)
+    if chart.names:
+        axes.set_yticks(range(len(chart.names)), [_shortened(name) for name in chart.names])
+        axes.set_ylim(len(chart.names) - 0.5, -0.5)
+        _name_x(axes, chart.y)
+        return
+    _shade(chart, axes)
+    axes.set_xlabel(chart.x)
+    axes.set_ylabel(chart.y)
+    _set_ticks(chart, axes)
+
+
+def _draw_lines(chart: Chart, axes: Axes) -> None:
+    """Draw the limits across the chart, and the places along it, each with what it says."""
     for value, text in chart.limits:
         (axes.axvline if chart.names else axes.axhline)(value, color=INK, linewidth=1.0, linestyle="--")
         if text and not chart.names:
@@ -248,14 +262,10 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
             bbox=_BEHIND,
             zorder=4,
         )
-    if chart.names:
-        axes.set_yticks(range(len(chart.names)), [_shortened(name) for name in chart.names])
-        axes.set_ylim(len(chart.names) - 0.5, -0.5)
-        _name_x(axes, chart.y)
-        return
-    _shade(chart, axes)
-    axes.set_xlabel(chart.x)
-    axes.set_ylabel(chart.y)
+
+
+def _set_ticks(chart: Chart, axes: Axes) -> None:
+    """Label the horizontal axis: by ratios, at its places where they are few and even, or else at round numbers."""
     places = sorted({point.x for series in chart.series for point in series.points})
     gaps = {round(b - a, 9) for a, b in pairwise(places)}
     if chart.x_scale == "log":

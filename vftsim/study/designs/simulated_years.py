@@ -13,7 +13,7 @@ the same rates, and what each fault by itself was measured to do, protected and 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from statistics import NormalDist
 from typing import Any
@@ -207,55 +207,83 @@ def measure(machine: Machine, crashes: int) -> Measured:
     return Measured(tuple(kinds), tuple(quiet_s))
 
 
+@dataclass
+class _Course:
+    """A year as it goes on: what it cost so far, and how the last fault has left the machine."""
+
+    machine: Machine
+    quiet_s: tuple[float, ...]
+    down: dict[str, float]
+    """Seconds down, by the kind of fault."""
+    unprotected_s: float = 0.0
+    deaths: int = 0
+    under_way: list[tuple[int, FaultSpec]] = field(default_factory=list)
+    """Faults that are not over, and when they struck."""
+    over_ns: int = 0
+    """When they are over."""
+    up_ns: int = 0
+    """When a machine that died is back; nothing strikes it before."""
+    out_since_ns: int | None = None
+    """Beginning of an outage that had not ended when the next fault struck."""
+    protected_ns: int | None = None
+    """When protection is back, of a machine that goes on without."""
+
+    def struck(self, at_ns: int, rate: Rate, traffic: int, next_ns: float) -> None:
+        """Play a fault with those before it that are not over; the next one strikes at ``next_ns``."""
+        if at_ns < self.up_ns:
+            return
+        if at_ns >= self.over_ns or (self.under_way and at_ns - self.under_way[0][0] > LONGEST_CLUSTER_NS):
+            self.under_way, self.out_since_ns = [], None
+        if self.protected_ns is not None and not self.under_way and at_ns >= self.protected_ns:
+            self.protected_ns = None
+        self.under_way.append((at_ns, rate.fault))
+        machine = self.machine
+        if machine.dies_of(rate):
+            self._dies(at_ns, rate)
+            return
+        episode = machine.episode(self.under_way, at_ns + machine.tail_ns, traffic, self.protected_ns)
+        if episode.is_dead:
+            self._dies(at_ns, rate)
+        else:
+            self._survives(at_ns, rate, episode, _outage_s(episode, self.quiet_s[traffic]), next_ns)
+
+    def _dies(self, at_ns: int, rate: Rate) -> None:
+        machine = self.machine
+        self.deaths += 1
+        self.down[rate.name] += machine.restart_s + (0 if self.out_since_ns is None else at_ns - self.out_since_ns) / S
+        self.unprotected_s += machine.reprotection_ns / S
+        self.up_ns = at_ns + round(machine.restart_s * S)
+        self.protected_ns = self.up_ns + machine.reprotection_ns if machine.protection.has_backup else None
+        self.under_way, self.out_since_ns, self.over_ns = [], None, 0
+
+    def _survives(self, at_ns: int, rate: Rate, episode: Episode, outage_s: float, next_ns: float) -> None:
+        machine = self.machine
+        if next_ns < at_ns + outage_s * S:  # what clients see then begins before this one
+            self.out_since_ns = at_ns if self.out_since_ns is None else self.out_since_ns
+        else:
+            self.out_since_ns = None
+            self.down[rate.name] += outage_s
+        wait_s = _redundant_after_s(machine, episode, outage_s)
+        self.unprotected_s += wait_s
+        # A copy that the next fault breaks off stops nothing.
+        if next_ns >= at_ns + (outage_s + wait_s) * S:
+            self.down[rate.name] += machine.copy_stop_s(episode)
+        self.over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * S), self.protected_ns or 0)
+        if episode.is_lost and machine.protection.has_backup:
+            self.under_way, self.protected_ns = [], self.over_ns
+
+
 def simulate_year(task: YearTask) -> Year:
     """Draw a year's faults, and play each with those before it that are not over."""
     machine, streams = task.machine, Streams(task.machine.seed, task.year)
     drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(machine.rates)]
     strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
-    restart_ns = round(machine.restart_s * S)
-    down: dict[str, float] = {rate.name: 0.0 for rate in machine.rates}
-    unprotected_s, deaths = 0.0, 0
-    under_way: list[tuple[int, FaultSpec]] = []
-    over_ns = up_ns = 0
-    out_since_ns: int | None = None  # of an outage that had not ended when the next fault struck
-    protected_ns: int | None = None
-    for number, (at_ns, rate) in enumerate(strikes):
-        if at_ns < up_ns:
-            continue
-        if at_ns >= over_ns or (under_way and at_ns - under_way[0][0] > LONGEST_CLUSTER_NS):
-            under_way, out_since_ns = [], None
-        if protected_ns is not None and not under_way and at_ns >= protected_ns:
-            protected_ns = None
-        under_way.append((at_ns, rate.fault))
-        traffic = number % TRAFFIC
-        end_ns = at_ns + machine.tail_ns
-        episode = None if machine.dies_of(rate) else machine.episode(under_way, end_ns, traffic, protected_ns)
-        if episode is None or episode.is_dead:
-            deaths += 1
-            down[rate.name] += machine.restart_s + (0 if out_since_ns is None else at_ns - out_since_ns) / S
-            unprotected_s += machine.reprotection_ns / S
-            up_ns = at_ns + restart_ns
-            protected_ns = up_ns + machine.reprotection_ns if machine.protection.has_backup else None
-            under_way, out_since_ns, over_ns = [], None, 0
-            continue
-        outage_s = _outage_s(episode, task.quiet_s[traffic])
-        next_ns = strikes[number + 1][0] if number + 1 < len(strikes) else math.inf
-        if next_ns < at_ns + outage_s * S:  # what clients see then begins before this one
-            out_since_ns = at_ns if out_since_ns is None else out_since_ns
-        else:
-            out_since_ns = None
-            down[rate.name] += outage_s
-        wait_s = _redundant_after_s(machine, episode, outage_s)
-        unprotected_s += wait_s
-        # A copy that the next fault breaks off stops nothing.
-        if next_ns >= at_ns + (outage_s + wait_s) * S:
-            down[rate.name] += machine.copy_stop_s(episode)
-        over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * S), protected_ns or 0)
-        if episode.is_lost and machine.protection.has_backup:
-            under_way, protected_ns = [], over_ns
-    return Year(
-        math.fsum(down.values()), unprotected_s, {rate.name: len(instants) for instants, rate in drawn}, down, deaths
-    )
+    course = _Course(machine, task.quiet_s, {rate.name: 0.0 for rate in machine.rates})
+    followed_ns = [*(at_ns for at_ns, _ in strikes[1:]), math.inf]
+    for number, ((at_ns, rate), next_ns) in enumerate(zip(strikes, followed_ns, strict=True)):
+        course.struck(at_ns, rate, number % TRAFFIC, next_ns)
+    counts = {rate.name: len(instants) for instants, rate in drawn}
+    return Year(math.fsum(course.down.values()), course.unprotected_s, counts, course.down, course.deaths)
 
 
 def _outage_s(episode: Episode, quiet_s: float) -> float:
