@@ -15,12 +15,13 @@ _OF_SOURCES = {"measured", "calibrated"}
 
 def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
     """Return how far the models are calibrated, the command, seed, versions, hashes, and the models in full."""
-    wanted = manifest["replications_wanted"]  # none where each configuration has a number of its own
+    wanted, played = manifest["replications_wanted"], len(manifest["replications"])
+    is_count = wanted and (played == wanted or manifest["state"] != "finished")  # a search plays what it takes
     facts = [
         ("command", command_of(manifest)),
         ("vftsim", _version(manifest)),
         ("seed, streams", f"{manifest['seed']}, {manifest['stream_scheme']}"),
-        *([("replications", f"{len(manifest['replications'])} of {wanted}")] if wanted else []),
+        *([("replications", f"{played} of {wanted}")] if is_count else []),
         *(("model", f"{each['label']}, sha256 {_short(each)}, {_changed(each)}") for each in manifest["models"]),
         ("state", f"{manifest['state']}, {manifest['started_utc']} to {manifest['ended_utc']}"),
         ("Python", f"{manifest['python']} on {manifest['os']}"),

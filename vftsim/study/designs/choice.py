@@ -86,7 +86,7 @@ class Choice(Printed):
     def blocks(self) -> list[Block]:
         """Return the answer, the evidence, the front of cost against each objective, and notes."""
         blocks: list[Block] = [*head(self.manifest["models"], self.manifest["seed"])]
-        blocks += [Answer(text) for text in _answers(self)]
+        blocks.append(Answer(*_answer(self)))
         if self.winner is not None:
             blocks.append(_evidence(self))
         blocks += [_chart(self, objective) for objective in self.request.objectives]
@@ -171,17 +171,19 @@ def _cost(choice: Choice, candidate: searching.Candidate) -> str:
     return f"{plain(candidate.cost)} {unit}".rstrip()
 
 
-def _answers(choice: Choice) -> list[str]:
+def _answer(choice: Choice) -> tuple[str, str, str]:
+    """Return the answer, its question, and what is known of what would be cheaper."""
+    question = f"Which is the cheapest of {counted(len(choice.candidates), 'configuration')} that does?"
     objectives = listing([str(objective) for objective in choice.request.objectives])
     percent = f"{100 * choice.request.confidence:g} %"
     if choice.winner is None:
         closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in choice.fronts.items() if front)
         sure = "None can" if choice.is_settled else "Some stay open"
         none = f"No configuration is known to meet {objectives} with {percent} confidence. {sure}."
-        return [f"{none} {closest}." if closest else none]
+        return none, question, f"{closest}." if closest else ""
     named = f"{choice.winner.name}, at {_cost(choice, choice.winner)}"
     text = f"The cheapest that meets {objectives} with {percent} confidence: {named}."
-    return [text, _why_nothing_cheaper(choice, choice.winner)]
+    return text, question, _why_nothing_cheaper(choice, choice.winner)
 
 
 def _why_nothing_cheaper(choice: Choice, winner: searching.Candidate) -> str:

@@ -187,7 +187,7 @@ class Sensitivity(Printed):
         at_low, at_high, mu_star = (with_unit(text, self.unit) for text in ("at low", "at high", "mu*"))
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
-            *(Answer(text) for text in _answers(self)),
+            Answer(*_answer(self)),
             *_charts(self, short),
             Table(["factor", "total share", "first order", mu_star], shares),
             Table(["one at a time", "range", at_low, at_high], ends),
@@ -339,31 +339,36 @@ def _charts(result: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
     return charts
 
 
-def _answers(result: Sensitivity) -> list[str]:
+def _answer(result: Sensitivity) -> tuple[str, str, str]:
+    """Return the answer, its question, and what it rests on."""
+    question = f"What does {result.figure} depend on?"
     deciding, count = result.deciding, len(result.effects)
     unit = f" {result.unit}" if result.unit else ""
     in_use, spread = plain(result.in_use.mean), result.spread
     if not any(each.effect.mean for each in result.effects):
-        return [
+        return (
             f"{result.figure} depends on none of {count} factors: it is {in_use}{unit} at all {result.runs} points, to "
             "the last digit.",
+            question,
             "Wider ranges, longer runs or another figure may tell more.",
-        ]
+        )
     ends = f"{plain(spread.low)} to {plain(spread.high)}{unit}"
     over = f"It is {in_use}{unit} as the model stands, and {ends} over the ranges"
     if not deciding:
-        return [
+        return (
             f"{result.figure}: no factor's share is known to be above {_LEAST}; more --samples tell them apart.",
+            question,
             f"{over} (95 % of the points).",
-        ]
+        )
     names = [f"{each.name} ({_percent(each)})" for each in deciding]
     number = _WORDS[len(deciding)] if len(deciding) < len(_WORDS) else str(len(deciding))
     which = "this one" if len(deciding) == 1 else f"these {number}"
-    return [
+    return (
         f"{result.figure} depends on {which} of {count} factors: {listing(names)}.",
+        question,
         "In brackets: share of its variance, with all that the factor takes part in. "
         f"{over} (95 % of the points). {_rest(result)}",
-    ]
+    )
 
 
 def _percent(effect: Effect) -> str:

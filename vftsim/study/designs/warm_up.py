@@ -17,6 +17,7 @@ from vftsim.report.blocks import Answer, Block, Cell, Note, Table
 from vftsim.spec import format_duration
 from vftsim.stats import WarmUp, warm_up
 from vftsim.stats.warmup import BATCH, MINIMUM_BATCHES
+from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.execution import Execution, Task
@@ -71,10 +72,10 @@ class WarmUpStudy(Printed):
             key = ramp_key(spec, ramp_of(spec).transient_key)
             answer = f"too short; --set '{key}={self.needed_ns / 1e9:g} s'"
         return [
-            *(Note(note) for note in self.model.notes),
+            *head(self.manifest["models"], self.manifest["seed"]),
+            Answer(answer, f"Is the transient of {transient_s:g} s long enough?"),
             Table(("series", "MSER-5 s", "needed s"), rows, f"Start-up at {self.load_saps:g} SAPS", _CAPTION),
             *(Note(f"{name}: {reason}") for name, reason in self.found.items() if not isinstance(reason, WarmUp)),
-            Answer(answer, f"Transient of {transient_s:g} s"),
         ]
 
     def to_pandas(self) -> DataFrame:
@@ -99,7 +100,10 @@ class WarmUpStudy(Printed):
         return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}
 
 
-_CAPTION = f"{PILOTS} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step."
+_CAPTION = (
+    f"{PILOTS} pilots averaged. MSER-5: the cut behind which the mean of batches of five has the least standard error "
+    "(White, Cobb and Spratt 2000); needed: twice that, at most a quarter of the step."
+)
 
 
 def warm_up_study(model: Model, execution: Execution, load_saps: float | None = None) -> WarmUpStudy:
