@@ -5,17 +5,22 @@ equal ones leave at once, when the slower replica has produced them too; a diffe
 not produce within a timeout, forces a checkpoint, during which both stand still and the secondary becomes equal to
 the primary; at the latest after a period there is one anyway.
 
+The proxy is on the primary's host (QEMU, ``docs/colo-proxy.txt``): it sends the secondary a copy of each packet that
+the guest receives, over the channel, and the secondary's outputs come back over it to be compared.  So the secondary is
+behind by the way of what came in last, and its output by the way back, a round trip more than the primary's.
+
 Replicas diverge at random, v times a second of running (threads, timers, random numbers of the guest).  With y the time
 of a checkpoint (suspension, transmission, round trip) and T the period a run lasts (1 - exp(-v T)) / v in the mean, and
 work is 1 + y / run slower.  Each replica produces an output later than it would alone by a time of its own, exponential
-with mean ``jitter``: the slower of two is 1.5 of that later.
+with mean ``jitter`` j.  With a for the round trip an output waits a + j + j exp(-a / j) / 2 in the mean: 1.5 j without.
 
 A secondary that takes over continues from where it is: nothing that has left contradicts it.  It issues the outputs
 that waited for the comparison.  Its driver is connected already; what the primary had in its receive ring it has too.
 Requests reach it through the primary's proxy: none since the channel was lost.
 
-Assumption: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
-would have.  Left out: CPU time of the proxy.  Both replicas use CPU and memory all the time.
+Assumptions: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
+would have; a copy has no header, and outputs have their way back to themselves.  Left out: CPU time of the proxy, and
+that what is on its way to the secondary at a crash is lost.  Both replicas use CPU and memory all the time.
 """
 
 from functools import partial
@@ -28,6 +33,7 @@ from pydantic import Field
 from vftsim.errors import UsageError
 from vftsim.kernel import BESIDE, Engine, EventKind, Record, Sim, Table, at, event, timer
 from vftsim.kernel.inputs import MOST, Feeder, draw
+from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
@@ -40,12 +46,14 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.channel import Channel, channels, push, transmission_ns
 from vftsim.platform.protection.disk_mirror import AT_ONCE
-from vftsim.platform.protection.guard import Guard, guards, hold_output, protection
+from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, channel_loss, set_backup_speed
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
+    admit,
     end_foreseen_incarnation,
     followed,
     is_protecting,
@@ -139,6 +147,8 @@ class CoarseLockstep(Record):
     ``divergences``, ``delays`` and ``misses`` are feeds; 0: none.  The present run ends because replicas differ
     (``is_divergence``) or because its period is over.  No output leaves before ``last_due_ns``: they stay in order.
 
+    What the primary takes in reaches the secondary ``behind_ns`` later.
+
     A secondary at less than its speed (``secondary_speed`` below 1) was ``late_ns`` behind with what the primary did up
     to ``done_ns``, by when the guest had used ``ran_ns`` of CPU time.
     """
@@ -152,6 +162,7 @@ class CoarseLockstep(Record):
     misses: int
     is_divergence: bool
     last_due_ns: int
+    behind_ns: int
     secondary_speed: float
     late_ns: int
     done_ns: int
@@ -178,6 +189,8 @@ coarse_lockstep.implements(go_alone)(output_buffer.release_everything)
 def start_run(sim: Sim, guard: Guard, coarse: CoarseLockstep = BESIDE) -> None:
     """Begin a run with equal replicas."""
     coarse.last_due_ns = sim.now_ns
+    # What has come during the checkpoint follows it on the wire.
+    coarse.behind_ns = way_ns(sim, guard)
     catch_up(sim, guard, coarse)
     run_ns = draw(sim, coarse.divergences)
     coarse.is_divergence = run_ns < coarse.period_ns
@@ -211,7 +224,23 @@ def resume_run(sim: Sim, guard: Guard) -> None:
     start_run(sim, guard)
 
 
-# Outputs
+# Inputs and outputs
+
+
+def way_ns(sim: Sim, guard: Guard, channel: Channel = BESIDE) -> int:
+    """Return how long until what has been written to the channel by now has come."""
+    return max(0, channel.free_ns - sim.now_ns) + channel.latency_ns
+
+
+@coarse_lockstep.implements(note_input)
+def copy_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
+    """Send a packet that enters the guest to the secondary as well."""
+    cost_ns = admit(sim, guard, size_bytes)
+    replication = replications(sim)[guard.row]
+    if cost_ns != LOST and replication.state == PROTECTED:
+        push(sim, channels(sim)[guard.row], size_bytes)
+        coarse_locksteps(sim)[guard.row].behind_ns = way_ns(sim, guard)
+    return cost_ns
 
 
 @coarse_lockstep.implements(hold_output)
@@ -229,8 +258,10 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
 
 def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) -> None:
     """Work out when an output has been compared; outputs leave in the order in which they were issued."""
-    output = compared(sim)[row]
-    delay_ns = late_ns = lateness_ns(sim, guard, coarse)
+    output, channel = compared(sim)[row], channels(sim)[guard.row]
+    size_bytes = packets(sim)[held_outputs(sim)[row].packet].size_bytes
+    round_trip_ns = coarse.behind_ns + transmission_ns(channel, size_bytes) + channel.latency_ns
+    delay_ns = late_ns = round_trip_ns + lateness_ns(sim, guard, coarse)
     output.is_missing = coarse.misses != 0 and draw(sim, coarse.misses) < coarse.missing_millionths
     if coarse.delays != 0 and not output.is_missing:
         first_ns = draw(sim, coarse.delays)
