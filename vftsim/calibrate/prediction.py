@@ -45,8 +45,6 @@ from vftsim.study.execution import Execution, Task
 from vftsim.study.figures.frames import DataFrame, frame, rows
 from vftsim.study.figures.validity import MARK, is_outside
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.workers import Workers
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.ramp import ramp_end
@@ -238,43 +236,34 @@ def predict(
         raise UsageError(f"-n: from 2 to {MOST_RUNS} runs of each point, got {runs}")
     execution = execution or Execution()
     execution.check()
-    seed, show = execution.seed, execution.progress
+    seed = execution.seed
     structures: dict[str, Structure] = {"as it is": (model.spec, fits)} if fits else {}
     structures |= {other.name: (other.applied(_of_structure(model, other)), (other,)) for other in others}
     points = {name: _points(base, drawn, draws, seed) for name, (base, drawn) in structures.items()}
     cache = execution.cache(model)
-    caches = {name: cache.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
-    tasks = {
-        name: [Task(specs[n // runs], seed, n) for n in range(draws * runs)] for name, (specs, _) in points.items()
-    }
-    played = _played(tasks, caches, execution.workers(simulate_point), show, figures)
+    caches = [cache.at(predict=_digest(*structure), runs=runs) for structure in structures.values()]
+    tasks = [[Task(specs[n // runs], seed, n) for n in range(draws * runs)] for specs, _ in points.values()]
+    played = _played(tasks, caches, execution, figures)
     how = execution.manifest([model], "predict", draws * runs)
-    predicted = tuple(figure_of(name, list(played.values()), runs) for name in named(figures, played.values()))
+    predicted = tuple(figure_of(name, played, runs) for name in named(figures, played))
     if structure_error is not None:
         predicted = tuple(figure.with_structure(structure_error) for figure in predicted)
     undetermined = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
     refused = sum(count for _, count in points.values())
     otherwise = {key: pair for fit in fits for key, pair in fit.otherwise(model.spec).items()}
     keys = tuple(sorted(undetermined))
-    return Prediction(model, tuple(played), predicted, draws, runs, how, keys, refused, otherwise)
+    return Prediction(model, tuple(structures), predicted, draws, runs, how, keys, refused, otherwise)
 
 
 def _played(
-    tasks: Mapping[str, Sequence[Task]],
-    caches: Mapping[str, RunCache],
-    pool: Workers[Task, dict[str, float]],
-    show: Progress,
-    figures: Sequence[str],
-) -> dict[str, list[dict[str, float]]]:
-    """Play every run of each structure; figures that the first run lacks are refused before the others are played."""
-    numbered = {name: dict(enumerate(queued)) for name, queued in tasks.items()}
-    show.total(sum(len(queued) - caches[name].count_stored(queued) for name, queued in numbered.items()))
-    runs_of: dict[str, list[dict[str, float]]] = {}
-    for name, queued in numbered.items():
-        first = caches[name].in_order(pool, {0: queued.pop(0)})
+    tasks: Sequence[Sequence[Task]], caches: Sequence[RunCache], execution: Execution, figures: Sequence[str]
+) -> list[list[dict[str, float]]]:
+    """Play every run of each structure; figures that a first run lacks are refused before the others are played."""
+    firsts = execution.play(simulate_point, caches, [{0: queued[0]} for queued in tasks])
+    for first in firsts:
         _check_quantities(figures, first)
-        runs_of[name] = first + caches[name].in_order(pool, queued)
-    return runs_of
+    others = execution.play(simulate_point, caches, [dict(enumerate(queued[1:], 1)) for queued in tasks])
+    return [first + of_structure for first, of_structure in zip(firsts, others, strict=True)]
 
 
 def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
