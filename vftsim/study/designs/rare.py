@@ -282,15 +282,14 @@ def rare_study(request: Request, execution: Execution) -> RareStudy:
     event, model, pilot_found = request.event, request.model, None
     first = _Task(model.spec, execution.seed, 0, event, (), request.trials)
     determinants = {COMMAND: [event.level, event.limit, request.trials]}
-    execution.progress.total(request.repetitions + (request.levels is None))
     levels = request.levels
     if levels is None:
         cache = execution.cache(model, Pilot, **determinants, of="pilot")
-        (pilot_found,) = cache.in_order(execution.workers(pilot, 1), {0: first})
+        ((pilot_found,),) = execution.play(pilot, [cache], [{0: first}], jobs=1)
         levels = pilot_found.levels[:-1]
     tasks = {n: replace(first, number=n, levels=levels) for n in range(1, request.repetitions + 1)}
     cache = execution.cache(model, Trials, **determinants, levels=list(levels))
-    repetitions = cache.in_order(execution.workers(play), tasks)
+    (repetitions,) = execution.play(play, [cache], [tasks])
     manifest = execution.manifest([model], COMMAND, list(tasks), wanted=request.repetitions)
     return RareStudy(request, (*levels, event.target), repetitions, pilot_found, manifest)
 
