@@ -111,6 +111,53 @@ def test_a_connection_keeps_its_window_until_it_has_been_idle(turn_around: str, 
     assert seen.latency.min == answer_ns([70] if kept else rounds(70))
 
 
+def called(request: int, answer: int, engine: str = "compiled", turn_around: str = "1 s", **call: Any) -> Any:
+    """Let a client, next to its server, ask this for what it asks another one for, 50 ms away; sizes in frames."""
+    asked = {"to": "back", "via": "wan", "size": request * FRAME, "timeout": "10 s", **call}
+    card, back = {"kind": "moderated"}, {"network": "wan", "path": {"kind": "moderated"}}
+    data = {
+        "hosts": {"host": {}, "far": {}},
+        "networks": {"lan": {"rate": "100 Gbit/s", "latency": 0}, "wan": WAN | {"latency": "25 ms"}},
+        "domains": {
+            "front": {
+                "host": "host",
+                "interfaces": {"eth0": {"network": "lan", "path": card}, "eth1": back},
+                "applications": {"server": {"kind": "service", "demand": 0, "calls": [asked]}},
+            },
+            "back": {
+                "host": "far",
+                "interfaces": {"eth0": back},
+                "applications": {"server": {"kind": "service", "demand": "1 ms", "answer_size": answer * FRAME}},
+            },
+        },
+        "workloads": {"load": {"kind": "request_response", "to": "front", "turn_around": turn_around, "spread": 0}},
+        "measure": {"warm_up": 0, "duration": "20 s"},
+    }
+    return run_model(checked(data), 1, 0, engine).whole.outcomes["workloads.load"]
+
+
+def call_ns(request: list[int], answer: list[int]) -> int:
+    """Return how long windows of a call and of its answer take: over two links, acknowledged by the guests."""
+    frames, more = sum(request) + sum(answer), len(request) + len(answer) - 2
+    return MS + 2 * (frames * FRAME + more * 90) * 8 + 2 * (1 + more) * ROUTE_NS
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+@pytest.mark.parametrize(("turn_around", "kept"), [("190 ms", True), ("210 ms", False)])
+@pytest.mark.parametrize(("request_frames", "answer_frames"), [(1, 70), (70, 1)])
+def test_a_call_takes_the_connection_that_was_used_last(
+    engine: str, turn_around: str, kept: bool, request_frames: int, answer_frames: int
+):
+    """It keeps its window until it has been idle for 200 ms longer than a round trip, as those of clients do."""
+    seen = called(request_frames, answer_frames, engine, turn_around)
+    first_ns = call_ns(rounds(request_frames), rounds(answer_frames))
+    next_ns = call_ns([request_frames], [answer_frames]) if kept else first_ns
+    assert (seen.latency.min, seen.latency.max) == (
+        pytest.approx(next_ns, abs=2 * US),
+        pytest.approx(first_ns, abs=2 * US),
+    )
+
+
 def test_a_slow_line_is_full_after_the_first_window():
     """10 Mbit/s, 0.1 ms each way: ten segments take 12.3 ms, and there is nothing to wait for but the line."""
     network = {"rate": "10 Mbit/s", "latency": "100 us"}

@@ -6,7 +6,8 @@ Rule (RFC 5681, 3.1 and 4.1; constants of Linux):
   acknowledged: twice as much.  The window grows by what is acknowledged if half of it was under way (Linux,
   ``tcp_is_cwnd_limited``), up to :data:`LARGEST_WINDOW_BYTES` that the receiver takes.
 * A connection that is kept open keeps its window, and begins with the first one again after it has been idle for
-  longer than the time-out of retransmission.
+  longer than the time-out of retransmission.  Calls of a service go by the one that was used last (Go, ``net/http``);
+  assumption: each of those that overlap has one with that window.
 * Each window passes the port of its guest, and a guard holds it as any output; so it does acknowledgements by a guest.
   Where each round trip waits for a state, so does each window.
 * Where the next window keeps the line busy for as long as the last round trip took, acknowledgements come while it

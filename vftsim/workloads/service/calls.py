@@ -6,8 +6,10 @@ Nobody is told of one that is lost: its asker waits for the time-out.
 
 from vftsim.kernel import BESIDE, Sim
 from vftsim.kernel.inputs import draw
+from vftsim.platform.io.host_cards import cards
+from vftsim.platform.io.link import links
 from vftsim.platform.io.loopback import send_across
-from vftsim.platform.io.packet import Flow, delivered, packets, ports
+from vftsim.platform.io.packet import Flow, Packet, delivered, packets, ports, window_bytes
 from vftsim.workloads.common import is_chosen, new_packet, outputs_of, routes, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.records import (
     Call,
@@ -22,7 +24,7 @@ from vftsim.workloads.service.records import (
     services,
     visits,
 )
-from vftsim.workloads.windows import begin_message
+from vftsim.workloads.windows import begin_message, goes_on_in_guest, open_bytes, widen
 
 
 def plan_calls(sim: Sim, service: Service, packet: int) -> None:
@@ -128,10 +130,13 @@ def note_answer(sim: Sim, call: Call, route: int) -> None:
 
 
 def forget_peers(sim: Sim, plan: Plan) -> None:
-    """Forget which copies were silent."""
+    """Forget which copies were silent, and the connections to all of them."""
     route = plan.first_route
     while route < plan.first_route + plan.routes:
-        peers(sim)[route].fails = 0
+        peer = peers(sim)[route]
+        peer.fails = 0
+        peer.requests.size_bytes = 0
+        peer.answers.size_bytes = 0
         route += 1
 
 
@@ -174,8 +179,35 @@ def send_call(sim: Sim, call: Call) -> None:
     size_bytes = plans(sim)[call.plan].size_bytes
     call.tries += 1
     made = new_packet(sim, flow, port, call.row, call.route, call.uses, size_bytes)
-    begin_message(sim, made, 0)
+    window = peers(sim)[call.route].requests
+    begin_message(sim, made, open_bytes(sim, window))
+    widen(sim, window, made, window.round_ns)
     send_or_wait(sim, made)
+
+
+@service_call.implements(window_bytes)
+def window_of_answers(sim: Sim, flow: Flow, packet: int) -> int:
+    """Return what a service may answer another one at once."""
+    return open_bytes(sim, peers(sim)[packets(sim)[packet].entity].answers)
+
+
+def one_way_ns(sim: Sim, packet: Packet) -> int:
+    """Return how long a packet between two services is on the network beside transmission: the links of both hosts."""
+    card = ports(sim)[packet.port].card
+    return 2 * links(sim)[cards(sim)[card].from_host].latency_ns if card > 0 else 0
+
+
+def goes_on_at_asker(sim: Sim, packet: int) -> bool:
+    """Answer a window or an acknowledgement, and keep what it says of the connection; False: it is an answer."""
+    made = packets(sim)[packet]
+    peer = peers(sim)[made.entity]
+    if made.acked_bytes == 0:
+        widen(sim, peer.answers, packet, one_way_ns(sim, made))
+        return goes_on_in_guest(sim, packet)
+    round_ns = sim.now_ns - made.sent_ns
+    goes_on_in_guest(sim, packet)
+    widen(sim, peer.requests, packet, round_ns)
+    return True
 
 
 @service_call.implements(delivered)

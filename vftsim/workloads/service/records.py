@@ -3,6 +3,7 @@
 from vftsim.kernel import Chain, Fifo, Record, Row, Table
 from vftsim.platform.io.packet import application, packets, workload
 from vftsim.workloads.common import ProgramRow, routes
+from vftsim.workloads.windows import Window
 
 service = application.kind("service")
 service_call = workload.kind("service_call")
@@ -96,12 +97,15 @@ class Peer(Record):
     """What an asker knows of a copy that it asks by a route.
 
     ``fails`` are the calls to it that have timed out since one that tried it anew was answered, the last of them at
-    ``failed_ns``.  It was ``checked_ns`` when that was, or when a call tried it anew.
+    ``failed_ns``.  It was ``checked_ns`` when that was, or when a call tried it anew.  What they may send each other at
+    once over the connections that are kept: ``requests``, ``answers``.
     """
 
     fails: int
     failed_ns: int
     checked_ns: int
+    requests: Window
+    answers: Window
 
 
 class Visit(Record):

@@ -17,6 +17,7 @@ from vftsim.workloads.service.calls import (
     close_all,
     close_call,
     forget_peers,
+    goes_on_at_asker,
     making_ns,
     note_answer,
     note_timeout,
@@ -32,10 +33,11 @@ from vftsim.workloads.windows import begin_answer, goes_on_in_guest
 @service.implements(io.receive)
 def take_packet(sim: Sim, program: io.Application, packet: int, server: Service = BESIDE) -> None:
     """Give a request to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    if goes_on_in_guest(sim, packet):
-        return
     if io.packets(sim)[packet].flow == server.flow:
-        handle_answer(sim, server, packet)
+        if not goes_on_at_asker(sim, packet):
+            handle_answer(sim, server, packet)
+        return
+    if goes_on_in_guest(sim, packet):
         return
     server.came += 1
     visits(sim)[packet].came_ns = sim.now_ns
