@@ -204,11 +204,11 @@ def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
     Every pCPU that ``vcpu`` may use runs something.
     """
-    return place_by_urgency(sim, host, vcpu)
+    return place_by_urgency(sim, host, vcpu, True)
 
 
-def place_by_urgency(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Charge what runs, and compare its urgency."""
+def place_by_urgency(sim: Sim, host: Host, vcpu: Vcpu, charges: bool) -> int:
+    """Compare the urgency of what runs, after it has been charged or as it is."""
     best = 0
     best_rank = 0
     best_level = 0
@@ -216,8 +216,9 @@ def place_by_urgency(sim: Sim, host: Host, vcpu: Vcpu) -> int:
         if not is_open(sim, host, vcpu, row):
             continue
         running = vcpus(sim)[queue_pcpus(sim)[row].current]
-        # Charged first: its urgency depends on what it has run up to now.
-        sync(sim, running)
+        # Charged first where its urgency depends on what it has run up to now.
+        if charges:
+            sync(sim, running)
         rank, level = urgency(sim, host, running)
         if preempts(sim, host, vcpu, running) and (
             best == 0 or rank > best_rank or (rank == best_rank and level > best_level)

@@ -55,8 +55,6 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 @timer(deadlines, "alarm")
 def on_period_end(sim: Sim, vcpu: Vcpu, host: Host = BESIDE) -> None:
     """Begin the next period of a vCPU that is awake."""
-    # Charged first: what has run is of the old period.
-    sync_running(sim, host)
     end_period(sim, host, vcpu)
 
 
@@ -68,6 +66,8 @@ def end_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 def begin_next_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Refill a vCPU, and have its pCPU, or one that is found for it, choose again."""
+    # Charged first: what has run is of the old period.
+    sync_running(sim, host)
     # Refilled first: without time no pCPU would be looked for.
     on_deadline(sim, host, vcpu)
     begin_period(sim, host, vcpu)

@@ -214,7 +214,7 @@ def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
 def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu, entity: CfsVcpu = BESIDE) -> int:
     """Look for the thread that is furthest ahead."""
     if not cfs_hosts(sim)[host.row].charges_late:
-        return shared.place_by_urgency(sim, host, vcpu)
+        return shared.place_by_urgency(sim, host, vcpu, True)
     furthest = 0
     furthest_ns = entity.virtual_ns + entity.wakeup_ns
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):

@@ -191,7 +191,7 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Compare what machines have consumed up to now, also where the vCPU may not run."""
     charge_all(sim, host)
-    return shared_queue.place_by_urgency(sim, host, vcpu)
+    return shared_queue.place_by_urgency(sim, host, vcpu, True)
 
 
 def charge_all(sim: Sim, host: Host, esxi_host: EsxiHost = BESIDE) -> None:

@@ -30,7 +30,7 @@ from vftsim.kernel import BESIDE, Chain, Engine, Fifo, Record, Sim, Table
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.host import request_reschedule
+from vftsim.platform.cpu.host import request_reschedule, sync
 from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, domains, hosts, pcpus, vcpus
@@ -56,7 +56,7 @@ class RtdsHost(Record):
 class RtdsVcpu(Record):
     """A vCPU's server; ``level`` 0 is the highest.
 
-    ``is_depleted``: it has been left without budget since the last refill that found it waiting.
+    ``is_depleted``: it has lost its pCPU without budget since the last refill that found it waiting.
     """
 
     period_ns: int
@@ -178,8 +178,15 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     before = shared_queue.queue_pcpus(sim)[pcpu.row].current
     chosen = shared_queue.choose(sim, host, pcpu)
     if before not in (0, chosen) and deadlines(sim)[before].left_ns == 0:
+        rtds_vcpus(sim)[before].is_depleted = True
         ask_for(sim, shared_queue.place_for(sim, host, vcpus(sim)[before]))
     return chosen
+
+
+@rtds.implements(shared_queue.place_of_another)
+def place_of_latest(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Look for the latest deadline; nothing burns: a pCPU whose budget ends at this instant has not chosen yet."""
+    return shared_queue.place_by_urgency(sim, host, vcpu, False)
 
 
 def ask_for(sim: Sim, pcpu: int) -> None:
@@ -196,7 +203,6 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int, period: Deadline = BES
     rtds_hosts(sim)[host.row].depletions += 1
     period.left_ns = 0
     rtds_vcpu = rtds_vcpus(sim)[vcpu.row]
-    rtds_vcpu.is_depleted = not rtds_vcpu.has_extratime
     if rtds_vcpu.has_extratime:
         set_level(sim, host, vcpu, rtds_vcpu.level + 1)
         period.left_ns = rtds_vcpu.budget_ns
@@ -216,6 +222,8 @@ def refill_all(sim: Sim, host: Host, vcpu: Vcpu, rtds_host: RtdsHost = BESIDE) -
     refilled = rtds_host.refilled
     while rtds_host.refills.length > 0 and deadlines(sim)[rtds_host.refills.first].deadline_ns <= sim.now_ns:
         row = refill_list.pop(sim, rtds_host.refills)
+        # What it has run is of the old period.  Others whose budget ends at this instant have not burnt it yet.
+        sync(sim, vcpus(sim)[row])
         begin_period(sim, host, vcpus(sim)[row])
         if shared_queue.queue_vcpus(sim)[row].is_waiting:
             waiting_list.remove(sim, shared_queue.queue_hosts(sim)[host.row].waiting, row)
