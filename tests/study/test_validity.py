@@ -9,6 +9,7 @@ from tests.study.grids import make_grid, run_sweep
 from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
+from vftsim.report.blocks import Cards
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import HostFailures, availability_study
 from vftsim.study.designs.compare import compare_study
@@ -17,7 +18,7 @@ from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.experiment import Found
 from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, ramp_study
-from vftsim.study.designs.run import run_study
+from vftsim.study.designs.run import _led, run_study
 from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings
 from vftsim.study.execution import Execution
 from vftsim.study.figures.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
@@ -69,6 +70,15 @@ def test_a_run_marks_its_steps_outside_and_the_preregistration_never(run):
     inside = ("pre_registration", "step_1", "step_2")
     steps = [phase for phase in found.to_pandas("steps")["phase"] if phase not in inside]
     assert found.for_machines()["outside_calibration"] == steps
+
+
+def test_the_last_load_that_passed_is_marked_wherever_a_run_says_it(run):
+    """The model is fitted to 10 to 20 a second, and its steps pass at 30."""
+    (address, load), *_ = ((each, e) for each, e in _led(run) if each.entry.figure.is_load)
+    assert load.mean > 20.0, address
+    assert str(run).count(f"{load.shown()[0]} *") == 2, "the answer and the table"
+    cards = next(block for block in run.blocks() if isinstance(block, Cards)).cards
+    assert [card.cell.mark for card in cards if "last load" in card.label] == [" *"]
 
 
 def test_all_tables_of_a_run_mark_their_phases(run):

@@ -13,15 +13,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.files import write_file, write_json
 from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import Percentile, Ratio
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Table, in_words
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Marked, Note, Table, in_words
 from vftsim.report.pictures import write_charts
 from vftsim.spec.suggest import counted
-from vftsim.stats import ReplicationResult, StoppingRule
+from vftsim.stats import Estimate, ReplicationResult, StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.blocks.head import head, intervals, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.printed import Printed
@@ -34,7 +35,7 @@ from vftsim.study.figures.page_caches import hidden_writes
 from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import Row, Summary, figures_in, of_no_run
 from vftsim.study.figures.tables import short_owner, summary_table, tables
-from vftsim.study.figures.validity import MARK, outside_phases
+from vftsim.study.figures.validity import MARK, is_of_load_outside, outside_phases
 from vftsim.study.runs.model import Model, in_yaml
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.manifest import identity
@@ -126,14 +127,14 @@ class RunResult(Printed):
         (summary, lacking), spec = self.shown, self.model.spec
         marks = outside_phases(spec, self.records) or ()
         owners = "" if self.figures else "workloads."
-        tables = [phase_table(summary, marks, owners), figures_table(summary, everything=everything)]
+        tables = [phase_table(summary, marks, owners), figures_table(summary, spec, everything=everything)]
         if everything:
             tables += every_phase_table(summary, marks)
         n = len(self.records)
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
             run_answer(self),
-            *_cards(summary),
+            *_cards(summary, spec),
             *run_charts(summary, spec, self.records),
             *(table for table in tables if table.rows),
             *(outside_notes(self.model) if marks else []),
@@ -281,7 +282,8 @@ def run_answer(result: RunResult) -> Answer:
     texts = []
     for address, e in _led(result)[:_MOST_SAID]:
         whose = ", ".join(filter(None, (address.owner.rpartition(".")[2], address.step)))
-        texts.append(f"{whose}: {words(address)} {in_words(e, address.entry.unit)}")
+        shown = in_words(_marked(result.model.spec, address, e), address.entry.unit)
+        texts.append(f"{whose}: {words(address)} {shown}")
     count = len(result.records)
     who = f"{'does' if count == 1 else 'do'} {counted(count, 'replication')}"
     question = f"What {who} of {result.model.name} show?"
@@ -289,8 +291,16 @@ def run_answer(result: RunResult) -> Answer:
     return Answer(texts[0] if texts else nothing, question, "; ".join(texts[1:]))
 
 
-def _cards(summary: Summary) -> list[Block]:
-    cards = [Card(f"{address.owner}: {words(address)}", e, address.entry.unit) for address, e in leading(summary)]
+def _marked(spec: ModelSpec, address: Address, estimate: Estimate) -> Cell:
+    """Return a figure, with an asterisk if it is a load, or of one, that is outside of the calibration."""
+    return Marked(estimate, MARK) if is_of_load_outside(spec, address, estimate.mean) else estimate
+
+
+def _cards(summary: Summary, spec: ModelSpec) -> list[Block]:
+    cards = [
+        Card(f"{address.owner}: {words(address)}", _marked(spec, address, e), address.entry.unit)
+        for address, e in leading(summary)
+    ]
     return [Cards(cards[:_MOST_CARDS])] if cards else []
 
 
@@ -299,13 +309,13 @@ def figures_of_run(summary: Summary, *, everything: bool) -> list[Address]:
     return [each for each in summary.addresses if not each.phase and (everything or each.leads)]
 
 
-def figures_table(summary: Summary, *, everything: bool = False) -> Table:
+def figures_table(summary: Summary, spec: ModelSpec, *, everything: bool = False) -> Table:
     """Return the figures of the whole run, those of one place together: the leading ones, or all."""
     addresses = figures_of_run(summary, everything=everything)
     places: dict[str, list[list[Cell]]] = {address.prefix: [] for address in addresses}
     for address in addresses:
         if (estimate := summary.estimate(address.text)) is not None:
-            places[address.prefix].append([f"  {address.entry.words}", estimate])
+            places[address.prefix].append([f"  {address.entry.words}", _marked(spec, address, estimate)])
     rows: list[Sequence[Cell]] = []
     for place, known in places.items():
         rows += [[place], *known] if known else []
@@ -347,4 +357,4 @@ def _by_phase(summary: Summary, rows: Sequence[Row], marked: Collection[str], ti
         estimates = [summary.estimate(addresses[path].text) if path in addresses else None for path in columns]
         n = max((each.n for each in estimates if each is not None), default=0)
         body.append([f"{phase_name}{MARK if phase_name in marked else ''}", loads[phase_name], *estimates, str(n)])
-    return Table(["phase", "asked", *columns.values(), "n"], body, title)
+    return Table(["phase", "asked, /s", *columns.values(), "n"], body, title)
