@@ -100,6 +100,14 @@ def test_a_years_downtime_has_the_interval_of_its_outages(model):
     assert row["came_back_low"] == pytest.approx(0.025**0.1)
 
 
+def test_whose_clients_make_no_attempts_has_no_number_of_them_that_fail(model):
+    """A media stream has packets, and no request that a crash could fail: their number is not 0 but none."""
+    crashes = [replace(crash(k), failed={}) for k in range(10)]
+    row = year_of(study_of(model, crashes), "lockstep", HostFailures(YEAR_S), math.nan)
+    assert math.isnan(row["failed_per_year"])
+    assert row["downtime_s_per_year"] > 0.0
+
+
 def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
     """One crash of ten did not come back, or none did: how long a restart by hand takes is assumed."""
     once = year_of(

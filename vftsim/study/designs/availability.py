@@ -302,7 +302,9 @@ def _reprotection_s(study: failover.FailoverStudy) -> float:
 
 
 def _each_failed(study: failover.FailoverStudy, of_restart: float) -> list[float]:
-    """Return how many attempts fail by a crash of each host: of a restart all that come meanwhile."""
+    """Return how many attempts fail by a crash of each host: of a restart all that come meanwhile; nan: none counts."""
+    if not any(each.failed for each in study.failovers):
+        return [math.nan] * len(study.failovers)
     of_backups = [sum(each.of_backup.failed.values()) if each.of_backup else 0 for each in study.failovers]
     of_crashes = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
     return [of_crash + of_backup for of_crash, of_backup in zip(of_crashes, of_backups, strict=True)]
