@@ -6,6 +6,7 @@ import pytest
 
 from tests.platform.cpu.host_lab import HOG_NS, MS, Lab
 from vftsim.errors import UsageError
+from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.platform.cpu.schedulers.cfs import Cfs
 from vftsim.platform.cpu.schedulers.credit import Credit
 from vftsim.platform.cpu.schedulers.credit2 import Credit2
@@ -98,6 +99,24 @@ def test_a_limit_above_the_share_takes_nothing_of_it(limit, shares):
 def test_reservations_beyond_the_host_are_refused():
     with pytest.raises(UsageError, match="120 %"):
         _percents(Esxi(), a={"reservation": 60}, b={"reservation": 60})
+
+
+@pytest.mark.parametrize(
+    ("spec", "parameters", "is_refused"),
+    [
+        (Rtds(), {"budget": 10_000}, False),
+        (Rtds(), {"budget": 9_999}, True),
+        (Rtds(), {"budget": 7 * MS, "period": 7 * MS}, False),
+        (Rtds(), {"budget": 7 * MS + 1, "period": 7 * MS}, True),
+        (Rtds(), {"period": 3 * MS}, True),  # below the usual budget
+        (Esxi(), {"reservation": 50}, False),
+        (Esxi(), {"reservation": 50, "limit": 49}, True),
+        (Sedf(), {"extratime": False}, True),
+        (Sedf(), {"extratime": False, "slice": 1}, False),
+    ],
+)
+def test_a_domain_whose_parameters_contradict_each_other_is_refused(spec, parameters, is_refused):
+    assert bool(spec.contradiction(DomainScheduling(**parameters))) is is_refused
 
 
 def test_a_limit_may_be_the_reservation():
