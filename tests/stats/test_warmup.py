@@ -64,7 +64,7 @@ def test_averaged_series_is_the_mean_of_the_pilots():
 
 def test_too_long_a_warm_up_is_refused_with_the_finding():
     """A step at 30 % of the run: MSER cuts 30 %, doubled 60 % > 25 %."""
-    with pytest.raises(PrecisionNotReached, match="60% of the run") as caught:
+    with pytest.raises(PrecisionNotReached, match="60 % of the run") as caught:
         warm_up([[0.0] * 30 + [5.0 + 0.01 * (i % 3)] * 70 for i in range(20)])
     assert caught.value.estimate.mser_cut == 30
     assert pickle.loads(pickle.dumps(caught.value)).estimate == caught.value.estimate

@@ -88,7 +88,7 @@ def warm_up(pilots: Sequence[Sequence[float]]) -> WarmUp:
     result = WarmUp(SAFETY_FACTOR * mser_cut, mser_cut, len(averaged), len(pilots), averaged)
     if result.share > LARGEST_SHARE:
         raise PrecisionNotReached(
-            f"the warm-up takes {result.share:.0%} of the run (limit {LARGEST_SHARE:.0%}): "
+            f"the warm-up takes {100 * result.share:.0f} % of the run (limit {100 * LARGEST_SHARE:.0f} %): "
             "make the run longer, or state the study as terminating",
             result,
         )
