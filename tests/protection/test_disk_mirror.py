@@ -46,6 +46,16 @@ def record_of(tmp_path: Any, *changes: str, engine: str = "compiled") -> Any:
     return run_model(load_model(path, [WRITES, *changes]).spec, 1, 0, engine)
 
 
+def channel_bytes_by(tmp_path: Any, ms: int, *changes: str) -> int:
+    """What the channel has sent in the first so many ms."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    spec = load_model(path, [WRITES, *changes]).spec
+    spec = spec.model_copy(update={"measure": spec.measure.model_copy(update={"duration": ms * MS})})
+    sent: int = run_model(spec, 1, 0).whole.outcomes[P].channel_bytes
+    return sent
+
+
 def protection_of(tmp_path: Any, *changes: str, engine: str = "compiled") -> Any:
     return record_of(tmp_path, *changes, engine=engine).whole.outcomes[P]
 
@@ -142,6 +152,39 @@ def test_what_is_behind_a_state_follows_it_over_a_channel_at_half_the_rate(tmp_p
     changes = (slow, wait, *(f"{P}.{text}" for text in settings))
     found = protection_of(tmp_path, *changes, "measure.duration=170 ms")
     assert found.channel_bytes == pytest.approx(1.5 * WRITE_BYTES, abs=10)
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "coarse_lockstep"])
+def test_a_write_goes_on_at_the_new_rate_where_no_state_is_on_the_wire(tmp_path: Any, kind: str) -> None:
+    """Done at 10 ms over a channel of 10 Mbit/s until 15, when 6,250 bytes have left; the others need 7.95 ms."""
+    slow = "faults=[{kind: channel_degradation, at: 5 ms, duration: 10 ms, rate: 1 %}]"
+    channel = "{rate: 1 Gbit/s, latency: 50 us, ack: 0 B}"
+    settings = f"{P}={{kind: {kind}, channel: {channel}, reprotection: null}}"
+    for at_ms, left_bytes in ((14, 5_000), (15, 6_250), (19, 506_250), (24, WRITE_BYTES)):
+        assert channel_bytes_by(tmp_path, at_ms, settings, slow) == pytest.approx(left_bytes, abs=2)
+
+
+def test_a_write_under_way_when_the_last_state_is_taken_goes_before_it_whether_a_crash_comes_or_not(
+    tmp_path: Any,
+) -> None:
+    """Asked for at 23 ms and done at 26: the state of 24 ms, which is copied until 28, leaves behind it at 34.1."""
+    paused = [f"{P}.interval=24 ms", f"{P}.pause.fixed=4 ms"]
+    crash = "faults=[{kind: primary_crash, at: 40 ms}]"
+    for changes in (paused, [*paused, crash]):
+        assert channel_bytes_by(tmp_path, 41, *changes) == 2 * WRITE_BYTES + STATE_BYTES
+
+
+@pytest.mark.parametrize("end_ms", [31, 45, 90])
+def test_what_a_channel_has_sent_by_its_loss_it_has_sent(tmp_path: Any, end_ms: int) -> None:
+    """A write by 18 ms, then of a state of a megabyte 1 ms at 1 Gbit/s and 9 at a tenth, until 30 ms.
+
+    The write of 26 ms is behind it; from 40 ms on the channel would be as before.
+    """
+    slow = "{kind: channel_degradation, at: 21 ms, duration: 19 ms, rate: 10 %}"
+    faults = f"faults=[{slow}, {{kind: channel_loss, at: 30 ms}}]"
+    patient = f"{P}.failover.detection.timeout=10 s"
+    sent_bytes = channel_bytes_by(tmp_path, end_ms, f"{P}.state.fixed=1 MB", faults, patient)
+    assert sent_bytes == pytest.approx(WRITE_BYTES + 125_000 + 112_500, abs=2)
 
 
 @pytest.mark.parametrize("kind", ["lockstep", "checkpoint", "event_sync", "hypervisor_epoch", "coarse_lockstep"])

@@ -48,9 +48,10 @@ def install(engine: Engine, guard: int, applied: int) -> None:
 
 @replicated.implements(note_write)
 def mirror_write(sim: Sim, guard: Guard, size_bytes: int) -> None:
-    """Send what a disk of a protected guest has written."""
+    """Send what a disk of a protected guest has written, also of one that was stopped for a crash to come."""
     mirror, replication = disk_mirrors(sim)[guard.row], replications(sim)[guard.row]
-    if mirror.applied == 0 or replication.is_cut or replication.state not in (PROTECTED, BROKEN):
+    # Its last state may still wait for the wire, and comes no earlier than with the crash unknown.
+    if mirror.applied == 0 or replication.state not in (PROTECTED, BROKEN):
         return
     mirror.mirrored_bytes += size_bytes
     mirror.written_bytes += size_bytes
@@ -98,7 +99,6 @@ def send_again(sim: Sim, guard: Guard, mirror: DiskMirror = BESIDE, channel: Cha
 
 def follow(mirror: DiskMirror, channel: Channel, behind_ns: int, state_depart_ns: int, rate_before: int) -> None:
     """Let writes that were ``behind_ns`` behind a state follow it over a channel that has changed."""
-    channel.free_ns = state_depart_ns
-    if behind_ns > 0:
-        channel.free_ns += product_quotient(behind_ns, rate_before, channel.rate_bits_per_s)
-        mirror.depart_ns = channel.free_ns
+    channel.free_ns = state_depart_ns + product_quotient(max(0, behind_ns), rate_before, channel.rate_bits_per_s)
+    # What is in front of the state is through with it.
+    mirror.depart_ns = channel.free_ns if behind_ns > 0 else min(mirror.depart_ns, state_depart_ns)

@@ -244,17 +244,19 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int, stream: StateStream = BE
 
     A state whose compression takes longer than its transmission slows down like any other.
     """
-    channel = channels(sim)[guard.row]
+    channel, written = channels(sim)[guard.row], disk_mirrors(sim)[guard.row]
     # On a channel that is down nothing has left since the loss.
     begin_ns = max(stream.sent_from_ns, min(sim.now_ns, stream.lost_ns))
     if stream.is_sent and stream.depart_ns > begin_ns:
         left_ns = stream.depart_ns - begin_ns
-        behind_ns = disk_mirrors(sim)[guard.row].depart_ns - stream.depart_ns
+        behind_ns = written.depart_ns - stream.depart_ns
         stream.depart_ns = begin_ns + product_quotient(left_ns, rate_before, channel.rate_bits_per_s)
         stream.latency_ns = channel.latency_ns
-        disk_mirror.follow(disk_mirrors(sim)[guard.row], channel, behind_ns, stream.depart_ns, rate_before)
+        disk_mirror.follow(written, channel, behind_ns, stream.depart_ns, rate_before)
         plan_apply(stream, arrival_ns(sim, guard))
         audit.resend_rest(sim, guard.audit, begin_ns, stream.depart_ns, stream.latency_ns)
+    elif written.depart_ns > sim.now_ns:
+        disk_mirror.follow(written, channel, written.depart_ns - sim.now_ns, sim.now_ns, rate_before)
 
 
 def has_received_last(sim: Sim, guard: Guard, stream: StateStream = BESIDE) -> bool:
@@ -307,13 +309,15 @@ def left_bytes(engine: Engine, guard: int) -> int:
     stream, channel = engine.rows(state_streams)[guard], engine.rows(channels)[guard]
     if channel.shared:
         return int(channel.sent_bytes)
-    rate_bits_per_s, rest_ns = int(channel.rate_bits_per_s), max(0, int(stream.depart_ns) - engine.now_ns)
+    # Nothing has left since a loss.
+    now_ns = min(engine.now_ns, int(stream.lost_ns)) if stream.lost_ns >= 0 else engine.now_ns
+    rate_bits_per_s, rest_ns = int(channel.rate_bits_per_s), max(0, int(stream.depart_ns) - now_ns)
     # At the channel's rate what a lost channel has kept back leaves; a share of the state, what compression stretches.
     rest_bytes = product_quotient(rest_ns, rate_bits_per_s, BITS_NS)
     if rest_ns > 0 and stream.page_ns > 0.0:
         of_state = product_quotient(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
         rest_bytes = min(rest_bytes, of_state)
-    behind_ns = max(0, int(engine.rows(disk_mirrors)[guard].depart_ns) - max(engine.now_ns, int(stream.depart_ns)))
+    behind_ns = max(0, int(engine.rows(disk_mirrors)[guard].depart_ns) - max(now_ns, int(stream.depart_ns)))
     return int(channel.sent_bytes) - int(rest_bytes) - product_quotient(behind_ns, rate_bits_per_s, BITS_NS)
 
 
