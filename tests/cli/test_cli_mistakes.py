@@ -80,7 +80,7 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
         (["validate", "--report", "."], "is a directory"),
         (["validate", "--report", "nowhere/x.md"], "no such directory"),
         (["validate", "--report", "x.pdf"], "'x.pdf' must end in .html (a page) or .md (every row)"),
-        (["trace", "xen-media", "-o", "x.png", "--gantt", "x.png"], "two files"),
+        (["trace", "xen-media", "-o", "x.png", "--gantt", "x.png"], "must end in .json"),
         (["trace", "xen-media", "-o", "x.json", "--start", "100 s"], "the run ends after 2.5 s"),
         (["run", "TINY", "--tables", "some"], "--tables"),
         (["capacity", "TINY", "--after-stop", "2"], "has no unit"),

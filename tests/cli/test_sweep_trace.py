@@ -76,7 +76,7 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         (["trace", "xen-media", "--gantt", "x.pdf"], "must end in .png"),
         (["trace", "xen-media", "--pcap", "x.png"], "must end in .pcap"),
         (["trace", "xen-media", "-o", "x.pcap"], "must end in .json"),
-        (["trace", "xen-media", "--pcap", "x.pcap", "-o", "x.pcap"], "name two files"),
+        (["trace", "xen-media", "--pcap", "x.pcap", "-o", "x.pcap"], "must end in .json"),
         (["trace", "xen-media", "--pcap", "no/such/x.pcap"], "no such directory"),
         (["record", "xen-media", "-o", "x.png"], "must end in .md"),
         (["record", "xen-media", "--jobs", "0"], "jobs"),

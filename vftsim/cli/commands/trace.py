@@ -11,7 +11,7 @@ from vftsim.cli.window import Window
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from vftsim.tracing.trace import Trace
 
@@ -62,7 +62,8 @@ def trace(
     """
     from vftsim.cli.files import check_target, write_whole
 
-    outputs = [path for path in (output, gantt, pcap) if path is not None]
+    asked = {".json": output, ".png": gantt, ".pcap": pcap}
+    outputs = {suffix: path for suffix, path in asked.items() if path is not None}
     if not outputs and beside is None:
         raise UsageError(
             "say what to write: -o schedule.json, --gantt schedule.png, --pcap packets.pcap or several, or what to lay "
@@ -70,11 +71,8 @@ def trace(
         )
     if beside is None and (match or cycles):
         raise UsageError("--match and --cycles are about the recording of --beside FILE")
-    if len(set(outputs)) < len(outputs):
-        raise UsageError(f"'{outputs[-1]}' cannot be two things at once; name two files")
-    for path, suffix in ((output, ".json"), (gantt, ".png"), (pcap, ".pcap")):
-        if path is not None:
-            check_target(path, force, suffix)
+    for suffix, path in outputs.items():
+        check_target(path, force, suffix)
     real = None if beside is None else _recording(beside, cycles)
     recorded = window.recorded(window.loaded(model).spec)
     from vftsim.report.screen import print_blocks
@@ -84,24 +82,24 @@ def trace(
     from vftsim.tracing.scheduled import pairs_of
 
     pairs = {} if real is None else pairs_of(recorded, real, match or ())
-
-    if output is not None:
-        write_whole(output, lambda path: write_chrome(recorded, path, real))
-    if gantt is not None:
-        write_whole(gantt, lambda path: _write_gantt(recorded, path))
-    if pcap is not None:
-        write_whole(pcap, lambda path: write_pcap(recorded, Point(point.value), path))
+    writers = {
+        ".json": lambda path: write_chrome(recorded, path, real),
+        ".png": lambda path: _write_gantt(recorded, path),
+        ".pcap": lambda path: write_pcap(recorded, Point(point.value), path),
+    }
+    for suffix, path in outputs.items():
+        write_whole(path, writers[suffix])
     if real is not None:
         print_blocks(schedule_blocks(recorded, real, pairs))
     if outputs:
-        _say_written(recorded, outputs, output is not None)
+        _say_written(recorded, outputs)
 
 
-def _say_written(recorded: Trace, paths: Sequence[Path], is_for_perfetto: bool) -> None:
+def _say_written(recorded: Trace, outputs: Mapping[str, Path]) -> None:
     from vftsim.report.screen import print_text
 
-    opened = "; open the trace at ui.perfetto.dev" if is_for_perfetto else ""
-    print_text(f"Written: {' and '.join(map(str, paths))} ({recorded}){opened}")
+    opened = "; open the trace at ui.perfetto.dev" if ".json" in outputs else ""
+    print_text(f"Written: {' and '.join(map(str, outputs.values()))} ({recorded}){opened}")
 
 
 def _recording(path: Path, cycles: str | None) -> Trace:
