@@ -47,7 +47,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--set domains.sut.period=100ms --figure cpu --figure SES2/p90",
     ),
     "rare": (
-        "vftsim rare two-tier --event 'database.rows.held >= 60' --quick",
+        "vftsim rare two-tier --event 'database.rows.held >= 16' --quick",
         "vftsim rare xen-media --event 'media.relay.lost >= 1' --brute-force --trials 2 -n 10 --quick",
     ),
     "record": ("vftsim record xen-media --quick", "vftsim record remus --quick"),
