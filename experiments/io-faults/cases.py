@@ -239,12 +239,12 @@ def remember_simulations() -> None:
     from vftsim.calibrate import plays
     from vftsim.records import judge, runner
     from vftsim.study import execution
-    from vftsim.study.designs import crash, failover, search_levels
+    from vftsim.study.designs import capacity_search, crash, failover
     from vftsim.tracing import trace
 
     for owner, name in (
         (execution, "_simulate"),
-        (search_levels.JudgedLoad, "__call__"),
+        (capacity_search.JudgedLoad, "__call__"),
         (crash, "simulate_crash"),
         (failover, "simulate_crash"),
         (calibrate_fit, "_residuals"),

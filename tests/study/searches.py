@@ -1,7 +1,7 @@
 """Searches of a SIP benchmark with the settings of a test."""
 
-from vftsim.study.designs.capacity import searched
-from vftsim.study.designs.find_capacity import constant_load_studies
+from vftsim.study.designs.capacity import constant_load_studies
+from vftsim.study.designs.capacity_answer import searched
 from vftsim.study.execution import Execution
 
 

@@ -22,7 +22,7 @@ import pytest
 from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import UsageError, WorkerLostError
-from vftsim.study.designs.search_levels import SearchSettings
+from vftsim.study.designs.capacity_search import SearchSettings
 from vftsim.study.runs.cluster import Cluster, on_cluster
 from vftsim.study.runs.versions import different, versions
 from vftsim.study.runs.workers import Workers

@@ -11,8 +11,8 @@ from vftsim.composition.views import with_domain
 from vftsim.outcome import Outcome, Phase, declare
 from vftsim.platform.protection.ha_restart import HaRestartSpec
 from vftsim.platform.protection.none import NoProtectionSpec
+from vftsim.study.designs.capacity_by_search import _of_copies_the_busiest
 from vftsim.study.designs.experiment import chosen
-from vftsim.study.designs.level_search import _of_copies_the_busiest
 from vftsim.study.designs.run import precision_rule, run_study
 from vftsim.study.execution import Execution
 from vftsim.study.figures.names import catalogue, watched

@@ -17,11 +17,11 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Note, Table
 from vftsim.study.designs.axes import knob_of, written
-from vftsim.study.designs.capacity import CapacityStudy
-from vftsim.study.designs.find_capacity import knob_capacity
-from vftsim.study.designs.level_search import level_blocks
+from vftsim.study.designs.capacity import knob_capacity
+from vftsim.study.designs.capacity_answer import CapacityStudy
+from vftsim.study.designs.capacity_by_search import level_blocks
+from vftsim.study.designs.capacity_search import CapacityRequest
 from vftsim.study.designs.resources import limit_in_words
-from vftsim.study.designs.search_levels import CapacityRequest
 from vftsim.study.execution import Execution
 from vftsim.study.figures.names import at_any_count, one_figure
 from vftsim.study.figures.objective import Objective, read_objective

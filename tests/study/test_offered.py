@@ -12,10 +12,10 @@ from vftsim.composition.run import run_model
 from vftsim.composition.without_effect import remarks
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.report.terminal import as_text
+from vftsim.study.designs.capacity import stream_capacity
+from vftsim.study.designs.capacity_by_search import level_blocks
+from vftsim.study.designs.capacity_search import CapacityRequest, short_offer
 from vftsim.study.designs.failover import Crashes, failover_study
-from vftsim.study.designs.find_capacity import stream_capacity
-from vftsim.study.designs.level_search import level_blocks
-from vftsim.study.designs.search_levels import CapacityRequest, short_offer
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 

@@ -4,7 +4,7 @@ import pytest
 
 import vftsim
 from vftsim.composition.run import run_model
-from vftsim.study.designs.find_capacity import of_disks
+from vftsim.study.designs.capacity import of_disks
 from vftsim.study.figures.page_caches import hidden_writes
 from vftsim.study.runs.model import load_model
 

@@ -17,9 +17,9 @@ from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.designs.find_capacity import at_streams, meets, saturating_streams, stream_capacity
+from vftsim.study.designs.capacity import at_streams, meets, saturating_streams, stream_capacity
+from vftsim.study.designs.capacity_search import CapacityRequest, JudgedLoad
 from vftsim.study.designs.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
-from vftsim.study.designs.search_levels import CapacityRequest, JudgedLoad
 from vftsim.study.execution import Execution
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
@@ -196,7 +196,7 @@ def test_ctrl_c_while_resources_are_watched_keeps_the_capacity(server, found, mo
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vftsim.study.designs.level_search.watch", pressed)
+    monkeypatch.setattr("vftsim.study.designs.capacity_by_search.watch", pressed)
     study = searched_streams(server, resolution=1.0, probability=0.5)
     assert study.interrupted
     assert study.result == found.result

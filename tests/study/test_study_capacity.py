@@ -12,13 +12,10 @@ from vftsim.composition.without_effect import without_effect
 from vftsim.errors import UsageError
 from vftsim.platform.cpu.records import vcpus
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.capacity import CapacityStudy
-from vftsim.study.designs.compare import Comparison, compare_study
-from vftsim.study.designs.constant_load import Stop, constant_load
-from vftsim.study.designs.find_capacity import ramp_study, saturating_saps
-from vftsim.study.designs.ramp import RampCapacity
-from vftsim.study.designs.resources import WatchedRun, watch
-from vftsim.study.designs.search_levels import (
+from vftsim.study.designs.capacity import ramp_study, saturating_saps
+from vftsim.study.designs.capacity_answer import CapacityStudy
+from vftsim.study.designs.capacity_by_ramp import RampCapacity
+from vftsim.study.designs.capacity_search import (
     QUICK_SEARCH,
     CapacityRequest,
     JudgedRun,
@@ -28,6 +25,9 @@ from vftsim.study.designs.search_levels import (
     SearchSettings,
     search_levels,
 )
+from vftsim.study.designs.compare import Comparison, compare_study
+from vftsim.study.designs.constant_load import Stop, constant_load
+from vftsim.study.designs.resources import WatchedRun, watch
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.workloads.ramp import RampEnd

@@ -7,9 +7,9 @@ import pytest
 from vftsim.errors import UsageError
 from vftsim.labs.ramps import Ramp
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.find_capacity import ramp_study
-from vftsim.study.designs.ramp import Experience, experience_of, tipping_of
-from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.designs.capacity import ramp_study
+from vftsim.study.designs.capacity_by_ramp import Experience, experience_of, tipping_of
+from vftsim.study.designs.capacity_search import CapacityRequest
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 

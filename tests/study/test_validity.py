@@ -12,14 +12,14 @@ from vftsim.errors import ModelFileError
 from vftsim.report.blocks import Cards
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import HostFailures, availability_study
+from vftsim.study.designs.capacity import knob_capacity, ramp_study
+from vftsim.study.designs.capacity_search import CapacityRequest, SearchSettings
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.experiment import Found
 from vftsim.study.designs.failover import Crashes, failover_study
-from vftsim.study.designs.find_capacity import knob_capacity, ramp_study
 from vftsim.study.designs.run import _led, run_study
-from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings
 from vftsim.study.execution import Execution
 from vftsim.study.figures.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
 from vftsim.study.runs.model import in_yaml, load_model

@@ -197,7 +197,7 @@ def test_the_load_of_every_kind_of_model_can_be_asked(opened, monkeypatch, capsy
     def begin(*_, **__):
         raise Interrupted("it has begun")
 
-    for name in ("execution.Replications.run", "designs.find_capacity.searched"):
+    for name in ("execution.Replications.run", "designs.capacity.searched"):
         monkeypatch.setattr(f"vftsim.study.{name}", begin)
     (posed,) = opened(models=[model]).posed(f"model={model}&ask=capacity&n=2")
     assert ("-n" in posed.study.words) is (model == "lab-virtual")
@@ -241,7 +241,7 @@ def test_loads_of_a_first_look_are_searched_with_runs_of_the_same_time(opened, t
     def begin(model, *_, **__):
         raise Interrupted(f"runs of {model.spec.measure.duration / 1e9:g} s")
 
-    monkeypatch.setattr("vftsim.study.designs.find_capacity.searched", begin)
+    monkeypatch.setattr("vftsim.study.designs.capacity.searched", begin)
     for each in (today, variant):
         assert main([*each.study.words, "-j", "1", "-q"]) == 3
         assert "runs of 7.5 s" in capsys.readouterr().err

@@ -23,7 +23,7 @@ _CLASSES = {
     "predict": ("calibrate.prediction", "Prediction"),
     "calibrate": ("calibrate.run", "Calibrated"),
     "validate": ("calibrate.validated", "Validated"),
-    "capacity": ("study.designs.capacity", "CapacityStudy"),
+    "capacity": ("study.designs.capacity_answer", "CapacityStudy"),
 }
 """Class of the result of a command; of others a directory says what they are."""
 

@@ -12,7 +12,7 @@ from vftsim.interface.plan import Plan, conducted
 
 if TYPE_CHECKING:
     from vftsim.study.designs.availability import AvailabilityStudy
-    from vftsim.study.designs.capacity import CapacityStudy
+    from vftsim.study.designs.capacity_answer import CapacityStudy
     from vftsim.study.designs.compare import Comparison
     from vftsim.study.designs.decision import Decision
     from vftsim.study.designs.failover import FailoverStudy
@@ -144,8 +144,8 @@ def capacity(
         Ramp: independent ramps (default 10).
     """
     from vftsim.errors import UsageError
-    from vftsim.study.designs.find_capacity import capacity_takes, find_capacity
-    from vftsim.study.designs.search_levels import CapacityRequest
+    from vftsim.study.designs.capacity import capacity_takes, find_capacity
+    from vftsim.study.designs.capacity_search import CapacityRequest
 
     if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")

@@ -26,7 +26,7 @@ from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
 from vftsim.study.blocks.head import head, intervals, outside_notes
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
+from vftsim.study.designs.capacity_by_ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
 from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows

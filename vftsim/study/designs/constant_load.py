@@ -19,7 +19,7 @@ from vftsim.composition.views import ramp_of, with_domain, with_ramp
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
 from vftsim.spec.units import S
-from vftsim.study.designs.search_levels import JudgedLoad
+from vftsim.study.designs.capacity_search import JudgedLoad
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from vftsim.stats.estimate import plain
 from vftsim.study.blocks.head import INTERVALS
 from vftsim.study.designs.availability import HostFailures, rate_of, year_of
 from vftsim.study.designs.axes import SharedKnob
+from vftsim.study.designs.capacity_by_ramp import ramp_capacity_of
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.designs.crossovers import CERTAIN, Crossover, crossovers
 from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, computed, is_of_failure
 from vftsim.study.designs.failover import Crashes, FailoverStudy, crashes_of_each
-from vftsim.study.designs.ramp import ramp_capacity_of
 from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import CONFIDENCE, estimate_columns
 from vftsim.study.figures.objective import Objective

@@ -27,9 +27,9 @@ from vftsim.composition.views import others_on_host, work_of
 from vftsim.outcome.declare import Rate
 from vftsim.stats import Estimate, mean_interval, stratified_interval
 from vftsim.study.designs.availability import interval_of_year
+from vftsim.study.designs.capacity_by_ramp import RampCapacity
 from vftsim.study.designs.crash import PARTS, Failover
 from vftsim.study.designs.failover import FailoverStudy
-from vftsim.study.designs.ramp import RampCapacity
 from vftsim.study.figures.names import OF_MECHANISMS
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.tables import is_service

@@ -26,7 +26,7 @@ from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import carried_bytes, links, utilization
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, mean_interval
-from vftsim.study.designs.search_levels import JudgedLoad
+from vftsim.study.designs.capacity_search import JudgedLoad
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 
 UTILIZATION = "%"

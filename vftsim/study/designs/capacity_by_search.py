@@ -1,7 +1,7 @@
 """A capacity found by judging whole runs at levels of one load: search, curve, and the resources at the limit.
 
 The load is a number of the model, the judgement a condition on what a run measured.  Attempts a second of a benchmark,
-media streams and any other key of a model (:mod:`.find_capacity`) share all of this.
+media streams and any other key of a model (:mod:`.capacity`) share all of this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vftsim.files import Number, read_back
 from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
-from vftsim.study.designs import search_levels as searching
+from vftsim.study.designs import capacity_search as searching
 from vftsim.study.designs.price_bands import Band
 from vftsim.study.designs.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.execution import Execution
