@@ -187,6 +187,15 @@ def test_what_a_channel_has_sent_by_its_loss_it_has_sent(tmp_path: Any, end_ms: 
     assert sent_bytes == pytest.approx(WRITE_BYTES + 125_000 + 112_500, abs=2)
 
 
+def test_a_state_that_is_sent_to_a_dead_backup_is_not_counted(tmp_path: Any) -> None:
+    """The backup is dead from 15 ms on; the state of 20 ms goes nowhere."""
+    crash = "faults=[{kind: backup_crash, at: 15 ms}]"
+    patient = f"{P}.failover.detection.timeout=10 s"
+    for end_ms in (16, 25, 90):
+        sent_bytes = channel_bytes_by(tmp_path, end_ms, f"{P}.state.fixed=1 MB", crash, patient)
+        assert sent_bytes == pytest.approx(625_000, abs=2)
+
+
 @pytest.mark.parametrize("kind", ["lockstep", "checkpoint", "event_sync", "hypervisor_epoch", "coarse_lockstep"])
 @pytest.mark.parametrize("channel", ["{rate: 50 Mbit/s}", "{network: san}"])
 def test_a_channel_of_its_own_is_a_resource_that_may_be_full(tmp_path: Any, kind: str, channel: str) -> None:

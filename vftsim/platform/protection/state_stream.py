@@ -309,8 +309,8 @@ def left_bytes(engine: Engine, guard: int) -> int:
     stream, channel = engine.rows(state_streams)[guard], engine.rows(channels)[guard]
     if channel.shared:
         return int(channel.sent_bytes)
-    # Nothing has left since a loss.
-    now_ns = min(engine.now_ns, int(stream.lost_ns)) if stream.lost_ns >= 0 else engine.now_ns
+    # Nothing has left since a loss, of a state that was taken later nothing at all.
+    now_ns = min(engine.now_ns, max(int(stream.lost_ns), int(stream.sent_from_ns)))
     rate_bits_per_s, rest_ns = int(channel.rate_bits_per_s), max(0, int(stream.depart_ns) - now_ns)
     # At the channel's rate what a lost channel has kept back leaves; a share of the state, what compression stretches.
     rest_bytes = product_quotient(rest_ns, rate_bits_per_s, BITS_NS)
