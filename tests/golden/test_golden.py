@@ -42,6 +42,9 @@ lists and timers of Xen's ``rt.c``: who goes first of those that are equally urg
 ``virtual-shared-core-rtds``).  By limits of machines with several vCPUs: what those run that are on a pCPU has been
 consumed (``media-esxi``, ``media-esxi-shares-limits``, ``virtual-shared-core-esxi``).  By shares below a limit: one
 that its limit under esxi has held keeps what it is behind (``media-esxi-shares-limits``, ``virtual-shared-core-esxi``).
+By when the last entry of a log, or its acknowledgement, has come: the silence begins then (seven of ``ft-``; 23 ms
+later where the log is 23 ms on its way).  By ticks in whole microseconds
+(``virtual-shared-core-credit-no-boost``, 5 ms).
 """
 
 from typing import Any
