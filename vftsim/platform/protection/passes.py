@@ -100,7 +100,7 @@ def play(
     before did: a defect.
     """
     cuts: list[FoundCut] = []
-    beside: dict[Key, frozenset[Key]] = {}
+    seen: set[tuple[Key, frozenset[Key]]] = set()
     made = build()
     while True:
         try:
@@ -111,7 +111,7 @@ def play(
                 raise
             standing, found, is_all = _settled(cuts, found)
             for cut in found:
-                _must_be_new(cut, cuts, beside)
+                _must_be_new(cut, cuts, seen)
             first_ns = min(cut.ends_ns for cut in found)
             cuts = [*standing, *found]
         else:
@@ -138,9 +138,9 @@ def _settled(cuts: list[FoundCut], found: list[FoundCut]) -> tuple[list[FoundCut
     return standing, [cut for cut in found if cut.guard not in anew], len(standing) == len(cuts)
 
 
-def _must_be_new(cut: FoundCut, cuts: Iterable[FoundCut], beside: dict[Key, frozenset[Key]]) -> None:
-    """Refuse an end that was foreseen, unless others have ended before that did not when it was found."""
+def _must_be_new(cut: FoundCut, cuts: Iterable[FoundCut], seen: set[tuple[Key, frozenset[Key]]]) -> None:
+    """Refuse an end that was foreseen, unless others have ended before that did not whenever it was found."""
     before = frozenset(each.key for each in cuts if each.guard != cut.guard and each.ends_ns < cut.ends_ns)
-    if beside.get(cut.key) == before:
+    if (cut.key, before) in seen:
         raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
-    beside[cut.key] = before
+    seen.add((cut.key, before))
