@@ -286,6 +286,11 @@ def test_fewer_failed_attempts_are_no_number_of_a_year():
     assert "falls with how long runs go on (--after)" in text
 
 
+@pytest.mark.parametrize(("mtbf_s", "said"), [(0.5, "500 ms"), (8 * 3600.0, "28800 s"), (YEAR_S, "365.2 days")])
+def test_how_often_hosts_fail_reads_without_a_power_of_ten(mtbf_s, said):
+    assert str(HostFailures(mtbf_s)).startswith(f"each host fails once in {said} on average")
+
+
 def test_mistakes_are_named(tiny):
     with pytest.raises(UsageError, match="--common-cause: from 0 to below 100 %, got 100 %"):
         HostFailures(1.0, common_percent=100.0)

@@ -30,6 +30,8 @@ from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart, in_words
+from vftsim.spec import format_duration
+from vftsim.spec.units import S
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
@@ -74,8 +76,9 @@ class HostFailures:
 
     def __str__(self) -> str:
         together = f"{self.common_percent:g} % of it together with" if self.common else "independently of"
-        often = f"each host fails once in {self.mtbf_s / 86_400.0:.4g} days on average (--mtbf)"
-        return f"{often}, {together} the other (--common-cause)"
+        days = self.mtbf_s / 86_400.0
+        time = f"{days:.4g} days" if days >= 1.0 else format_duration(round(self.mtbf_s * S))
+        return f"each host fails once in {time} on average (--mtbf), {together} the other (--common-cause)"
 
 
 @dataclass(frozen=True)
