@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tests.kernel.rows_in_use import free_rows
 from vftsim.composition.run import Run
@@ -135,10 +135,11 @@ class Oracle:
     def _paths(self, domain_bounds: Bounds, name: str, spec: Any) -> None:
         """Price what a guest's drivers bring in: at least what its programs served, at most what reached its host."""
         for least, _, program in domain_bounds.packets:
-            domain_bounds.least += least * min(map(self._receive_ns, self._ways(spec, program)))
+            domain_bounds.least += least * min(self._packet_ns(path, "receive") for path in self._ways(spec, program))
         brought = [(most, program) for _, most, program in domain_bounds.packets if most > 0]
         if brought:
-            highest_ns = max(self._receive_ns(path) for _, program in brought for path in self._ways(spec, program))
+            ways = (path for _, program in brought for path in self._ways(spec, program))
+            highest_ns = max(self._packet_ns(path, "receive") for path in ways)
             domain_bounds.most += min(sum(most for most, _ in brought), self._arrived(name)) * highest_ns
         cards = {int(self._row(guest_nics, row).card) for row in self._ports(name)} - {0}
         domain_bounds.most += sum(
@@ -156,28 +157,19 @@ class Oracle:
         return [interface.path for key, interface in spec.interfaces.items() if is_any or key in keys]
 
     @staticmethod
-    def _receive_ns(path: Any) -> int:
-        """What a packet that comes in costs its guest beside the event."""
+    def _packet_ns(path: Any, way: Literal["receive", "transmit"]) -> int:
+        """What a packet that comes in, or that a program sends, costs its guest beside the event."""
         if path.kind == "moderated":
             return int(path.packet_cost)
         if path.kind == "paravirtual":
-            return int(path.frontend_receive_cost)
-        exits = path.accesses_receive * path.exit_cost if path.kind in ("emulated", "stub_domain") else 0
-        return int(path.driver_receive_cost + exits)
+            return int(getattr(path, f"frontend_{way}_cost"))
+        exits = getattr(path, f"accesses_{way}") * path.exit_cost if path.kind in ("emulated", "stub_domain") else 0
+        return int(getattr(path, f"driver_{way}_cost") + exits)
 
     def _send_ns(self, spec: Any, program: str) -> Price:
         """What a packet that a program sends costs its guest."""
-        prices = [self._transmit_ns(path) for path in self._ways(spec, program)]
+        prices = [self._packet_ns(path, "transmit") for path in self._ways(spec, program)]
         return min(prices), max(prices)
-
-    @staticmethod
-    def _transmit_ns(path: Any) -> int:
-        if path.kind == "moderated":
-            return int(path.packet_cost)
-        if path.kind == "paravirtual":
-            return int(path.frontend_transmit_cost)
-        exits = path.accesses_transmit * path.exit_cost if path.kind in ("emulated", "stub_domain") else 0
-        return int(path.driver_transmit_cost + exits)
 
     def _stages(self, domain_bounds: Bounds, name: str) -> None:
         """Price what the stages of a domain did for others, and the events of all: one for each batch at most."""

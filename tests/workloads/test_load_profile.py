@@ -94,32 +94,32 @@ def test_a_profile_in_which_nothing_comes_is_refused():
         checked(model([{"duration": "1 s", "rate": "0 %"}], "0 s", "1 s"))
 
 
+def connections_begun(engine: str, connections: int, profile: str, end_ms: int, *, test_s: int) -> int:
+    """Return how many connections of 20 a second begin; all of them have begun after ``test_s``."""
+    test = ["workloads.web.rate=20 /s", f"workloads.web.connections={connections}"]
+    alone = ["workloads.tcp=null", "workloads.udp=null", "domains.server.applications.web.script=100 us"]
+    times = [f"workloads.web.load_profile={profile}", f"measure.duration={end_ms} ms"]
+    spec = load_model("net-bare", [*alone, *test, *times]).spec
+    assert spec.workloads["web"].least_test_ns() == test_s * 1_000_000_000
+    run = Run(spec, 1, 0, engine)
+    run.run()
+    return int(run.engine.rows(http_loads)[1].begun)
+
+
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_connections_of_httperf_come_by_the_profile_and_the_last_one_ends_the_test(engine: str):
     """20 in the first second after the first one, 60 in the next: what 4 s bring at the usual rate."""
-    profile = "workloads.web.load_profile=[{duration: 1 s, rate: 100 %}, {duration: 1 s, rate: 300 %}]"
-    test = ["workloads.web.rate=20 /s", "workloads.web.connections=81", profile]
-    alone = ["workloads.tcp=null", "workloads.udp=null", "domains.server.applications.web.script=100 us"]
+    profile = "[{duration: 1 s, rate: 100 %}, {duration: 1 s, rate: 300 %}]"
     for end_ms, begun in ((990, 20), (1490, 50), (1990, 80), (2500, 81)):
-        spec = load_model("net-bare", [*alone, *test, f"measure.duration={end_ms} ms"]).spec
-        assert spec.workloads["web"].least_test_ns() == 2_000_000_000
-        run = Run(spec, 1, 0, engine)
-        run.run()
-        assert int(run.engine.rows(http_loads)[1].begun) == pytest.approx(begun, abs=1)
+        assert connections_begun(engine, 81, profile, end_ms, test_s=2) == pytest.approx(begun, abs=1)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_the_first_connection_of_httperf_comes_with_the_first_load(engine: str):
     """None in the first second, with a report of none, then 20 in each: at 1 s, and every 50 ms from there on."""
-    profile = "workloads.web.load_profile=[{duration: 1 s, rate: 0 %}, {duration: 9 s, rate: 100 %}]"
-    test = ["workloads.web.rate=20 /s", "workloads.web.connections=41", profile]
-    alone = ["workloads.tcp=null", "workloads.udp=null", "domains.server.applications.web.script=100 us"]
+    profile = "[{duration: 1 s, rate: 0 %}, {duration: 9 s, rate: 100 %}]"
     for end_ms, begun in ((990, 0), (1010, 1), (1990, 20), (3010, 41)):
-        spec = load_model("net-bare", [*alone, *test, f"measure.duration={end_ms} ms"]).spec
-        assert spec.workloads["web"].least_test_ns() == 3_000_000_000
-        run = Run(spec, 1, 0, engine)
-        run.run()
-        assert int(run.engine.rows(http_loads)[1].begun) == begun
+        assert connections_begun(engine, 41, profile, end_ms, test_s=3) == begun
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])

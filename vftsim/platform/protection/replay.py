@@ -80,9 +80,14 @@ def start(sim: Sim, replay: Replay) -> None:
 
 def clear(sim: Sim, replay: Replay) -> None:
     """Give back everything that is kept of entries."""
+    clear_buffer(sim, replay)
+    clear_list(sim, replay.arrivals)
+
+
+def clear_buffer(sim: Sim, replay: Replay) -> None:
+    """Give back the entries that are not known to be executed."""
     clear_list(sim, replay.leaving)
     clear_list(sim, replay.buffer)
-    clear_list(sim, replay.arrivals)
     replay.buffered_bytes = 0
 
 
@@ -195,9 +200,7 @@ def entry_left_ns(sim: Sim, entry: LogEntry) -> int:
 def halt(sim: Sim, replay: Replay) -> None:
     """Execute nothing more."""
     replay.need_ns -= left_ns(sim, replay)
-    clear_list(sim, replay.leaving)
-    clear_list(sim, replay.buffer)
-    replay.buffered_bytes = 0
+    clear_buffer(sim, replay)
 
 
 def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibibyte_ns: int) -> None:
