@@ -205,6 +205,34 @@ def test_the_load_of_every_kind_of_model_can_be_asked(opened, monkeypatch, capsy
     assert "it has begun" in capsys.readouterr().err
 
 
+def test_a_load_is_asked_by_an_objective_where_a_model_declares_none(opened, monkeypatch, capsys):
+    """Without one the command refuses; the page hands on what its field says."""
+
+    def begin(model, _, execution, *__, **___):
+        raise Interrupted("it has begun")
+
+    monkeypatch.setattr("vftsim.study.designs.capacity.searched", begin)
+    page = opened(models=["three-tier"])
+    (bare,) = page.posed("model=three-tier&ask=capacity")
+    assert main([*bare.study.words, "-j", "1", "-q"]) == 2
+    assert "say what a run must achieve" in capsys.readouterr().err
+    (judged,) = page.posed("model=three-tier&ask=capacity&objective=users.latency.p95+<=+100+ms")
+    assert page.posed(judged.study.address)[0].study == judged.study
+    assert main([*judged.study.words, "-j", "1", "-q"]) == 3
+    assert "it has begun" in capsys.readouterr().err
+
+
+def test_how_much_a_model_carries_is_asked_only_where_a_load_can_be_raised(opened, idle):
+    page = opened(models=["job-compile", "net-kvm"])
+    assert 'value="capacity"' in page.get("model=net-kvm").text
+    answer = page.get("model=job-compile")
+    assert 'value="capacity"' not in answer.text
+    assert 'value="run" checked' in answer.text
+    refused = page.get("model=job-compile&ask=capacity")
+    assert refused.status_code == 400
+    assert "today: the model has no load that could be raised" in refused.text
+
+
 @pytest.mark.parametrize("ask", ["run", "protection"])
 def test_variants_of_a_first_look_are_measured_for_the_same_time(opened, tmp_path, ask):
     """Of clients that wait for 100, 200 and 400 ms 1.2 s are needed, and 7.5 s of those that wait for 1, 2 and 4 s."""

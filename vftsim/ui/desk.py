@@ -20,7 +20,7 @@ from vftsim.study.blocks.printed import whole
 from vftsim.study.runs.model import Model, first_look_ns, model_of
 from vftsim.study.store.manifest import identity
 from vftsim.ui.knobs import Knob
-from vftsim.ui.question import MOST_PAIRS, Configuration, Question, checked, read_question
+from vftsim.ui.question import MOST_PAIRS, Configuration, Question, checked, questions_of, read_question
 from vftsim.ui.runs import Runs, State, Study
 
 _MOST_DRAWN = 16
@@ -73,6 +73,9 @@ class Desk:
         """
         path, posed = self.models[question.model], []
         found = [(each, *self._checked(each, path)) for each in question.configurations]
+        for each, model, _ in found:
+            if question.ask and question.ask not in questions_of(model.spec):
+                raise UsageError(f"{each.label}: the model has no load that could be raised; ask what clients see")
         needed_ns = [_first_look_ns(question, model) for _, model, _ in found]
         least_ns = max([question.least_ns, *needed_ns])
         for (configuration, full, knobs), alone_ns in zip(found, needed_ns, strict=True):

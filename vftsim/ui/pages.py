@@ -17,7 +17,7 @@ from vftsim.study.runs.model import Model
 from vftsim.study.store.opened import read_manifest
 from vftsim.ui.desk import Desk, Posed
 from vftsim.ui.knobs import first_of, knobs_of
-from vftsim.ui.question import COLUMNS, QUESTIONS, Question
+from vftsim.ui.question import COLUMNS, QUESTIONS, Question, questions_of
 from vftsim.ui.runs import State, Study
 
 
@@ -40,7 +40,7 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
         _frame(question.model),
         past=None,
         question=question,
-        questions=QUESTIONS,
+        questions=questions_of(today.spec) if today else QUESTIONS,
         models=list(desk.models),
         columns=COLUMNS,
         token=desk.token,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec import DURATION, Document
 from vftsim.spec.suggest import shown
@@ -24,6 +25,7 @@ QUESTIONS = {
     "failover": "What do clients see when the host crashes?",
     "protection": "What does protection cost?",
 }
+_OF_A_LOAD, _OF_A_PRICE = "capacity", "protection"
 COLUMNS = ("today", "variant 1", "variant 2", "variant 3")
 MOST_RUNS, MOST_PAIRS, LONGEST_VALUE, LONGEST_KEY = 50, 200, 300, 200
 _DEFAULT_RUNS, _DEFAULT_SEED = 3, 1
@@ -62,7 +64,7 @@ class Question:
     is_quick: bool = True
     protection: str = _PROTECTIONS
     objective: str = ""
-    """Of the price of protection: mechanisms, and what they have to achieve."""
+    """What a load or a mechanism has to achieve."""
     knobs: tuple[str, ...] = ()
     """Keys that are shown, beside those with a change."""
     columns: tuple[Mapping[str, str], ...] = ({}, {}, {}, {})
@@ -83,8 +85,8 @@ class Question:
         changes = {key: configuration.changes[key] for key in sorted(configuration.changes)}
         plain = Question(self.model, self.ask, self.runs, self.seed, self.is_quick, columns=(changes, {}, {}, {}))
         plain = replace(plain, least_ns=self.least_ns)
-        is_priced = self.ask == "protection"
-        return replace(plain, protection=self.protection, objective=self.objective) if is_priced else plain
+        judged = replace(plain, objective=self.objective) if self.ask in (_OF_A_LOAD, _OF_A_PRICE) else plain
+        return replace(judged, protection=self.protection) if self.ask == _OF_A_PRICE else judged
 
     @property
     def address(self) -> str:
@@ -109,13 +111,15 @@ class Question:
         """
         settings = [word for each in configuration.assignments for word in ("--set", each)]
         quick = ["--quick"] if self.is_quick else []
-        runs = ["-n", str(self.runs)] if has_ramp or self.ask != "capacity" else []
+        runs = ["-n", str(self.runs)] if has_ramp or self.ask != _OF_A_LOAD else []
         more = [*runs, "--seed", str(self.seed), *quick]
-        if self.ask == "protection":
-            asked = ["--objective", self.objective] if self.objective else []
+        asked = ["--objective", self.objective] if self.objective else []
+        if self.ask == _OF_A_PRICE:
             return ["compare", path, "--protection", self.protection, *asked, *more, *settings]
-        least = ["--at-least", DURATION.format(self.least_ns)] if self.least_ns and self.ask == "capacity" else []
-        return [self.ask, path, *more, *least, *settings]
+        if self.ask != _OF_A_LOAD:
+            return [self.ask, path, *more, *settings]
+        least = ["--at-least", DURATION.format(self.least_ns)] if self.least_ns else []
+        return [self.ask, path, *asked, *more, *least, *settings]
 
 
 def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Question:
@@ -148,6 +152,12 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
         tuple({key: settings[key] for key in sorted(settings)} for settings in columns),
         _whole("least", given.get("least") or "0", 0, _LONGEST_LOOK_NS),
     )
+
+
+def questions_of(spec: ModelSpec) -> dict[str, str]:
+    """Return the questions of a model: without a load that could be raised none asks how much it carries."""
+    has_load = spec.ramp is not None or any(workload.load_key for workload in spec.workloads.values())
+    return {ask: words for ask, words in QUESTIONS.items() if has_load or ask != _OF_A_LOAD}
 
 
 def checked(configuration: Configuration, document: Document, label: str) -> tuple[Model, dict[str, Knob]]:
