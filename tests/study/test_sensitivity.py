@@ -73,7 +73,7 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
     assert [each.name for each in found.deciding] == names[:2]
     text = str(found)
     assert "depends on these two of 3 factors: workloads.media.streams" in " ".join(text.split())
-    assert "screened out move it by 0" in " ".join(text.split())
+    assert "Screened out: domains.cpu1.weight, which moves it by 0" in " ".join(text.split())
     assert "is not known" not in text
     # Of a share between nothing and a fifth nobody knows whether it decides.
     effects = [streams, cost, replace(weight, total=Estimate(0.02, 0.15, -0.1, 0.2, 64, 0.95, "t"))]

@@ -385,9 +385,8 @@ def _rest(result: Sensitivity) -> str:
         texts.append(f"Of {names} it is not known whether the share is above {_LEAST}; more --samples tell.")
     if out:
         most = max(out, key=lambda each: each.effect.mean)
-        unit = f" {result.unit}" if result.unit else ""
-        moved = f"move it by {plain(most.effect.mean)}{unit} at most ({most.name})"
-        texts.append(f"The other {len(out)} screened out {moved}.")
+        moved = f"{most.name}, which moves it by {plain(most.effect.mean)} {result.unit}".rstrip()
+        texts.append(f"Screened out: {moved}." if len(out) == 1 else f"Screened out: {len(out)}, most of all {moved}.")
     return " ".join(texts) or "All factors were looked at to the end."
 
 
