@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -79,10 +80,25 @@ def test_what_is_known_of_one_side_only_where_larger_levels_ease():
     assert (highest.answer, highest.estimate.low, highest.is_bounded) == ("at least", 90.0, True)
 
 
-@pytest.mark.parametrize("at", [3.5, 30.5, 50.5, 799.5])
-def test_single_runs_say_whether_larger_levels_ease(at):
-    assert search_start(lambda level: level >= at, 40, 60, 1.0) == (True, 40, 60)
-    assert search_start(lambda level: level <= at, 40, 60, 1.0) == (False, 40, 60)
+@pytest.mark.parametrize(("at", "low", "high"), [(3.5, 2.5, 5), (30.5, 20, 40), (50.5, 40, 60), (799.5, 480, 960)])
+def test_single_runs_say_whether_larger_levels_ease_and_where_to_look(at, low, high):
+    assert search_start(lambda level: level >= at, 40, 60, 1.0) == (True, low, high)
+    assert search_start(lambda level: level <= at, 40, 60, 1.0) == (False, low, high)
+
+
+def test_levels_behind_which_a_load_cannot_be_carried_again_are_not_tried():
+    tried = []
+
+    def passes(level, at):
+        tried.append(level)
+        return level <= at
+
+    assert search_start(partial(passes, at=200), 40, 60, 1.0, may_ease=False) == (False, 120, 240)
+    assert tried == [40, 60, 120, 240]
+    tried.clear()
+    assert search_start(partial(passes, at=8), 40, 60, 1.0, may_ease=False, least=7.0) == (False, 40, 60)
+    assert search_start(partial(passes, at=8), 40, 60, 1.0, may_ease=False, least=4.0) == (False, 5, 10)
+    assert max(tried) == 40
 
 
 @pytest.mark.parametrize("lowest", [13, 43, 65, 130])

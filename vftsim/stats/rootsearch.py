@@ -86,24 +86,36 @@ class SearchStart(NamedTuple):
 
 
 def search_start(
-    passes: Callable[[float], bool],
+    passes: Callable[[float], bool | None],
     low: float,
     high: float,
     resolution: float,
     allows: Callable[[float], bool] = lambda _: True,
+    *,
+    may_ease: bool = True,
+    least: float | None = None,
 ) -> SearchStart:
-    """Return how to search, by single runs at levels ever farther apart.
+    """Return how to search, and between which levels, by single runs at levels ever farther apart.
 
-    ``passes(level)`` is always of the same replication.  Where it is the same at all levels, there is nothing to find
-    in reach.  But if all fail, those between them are tried, a quarter of a doubling apart: levels that pass between
-    others that fail are searched for their upper end.
+    ``passes(level)`` is always of the same replication, None where a run tells nothing.  A search that begins between
+    the two levels where its verdict changes spends no run on all those below.  Where it is the same at all levels,
+    there is nothing to find in reach.  But if all fail, those between them are tried, a quarter of a doubling apart:
+    levels that pass between others that fail are searched for their upper end.  No level below ``least`` is tried, by
+    default the resolution.  Unless larger levels ``may_ease`` the objective, only those are where the verdict can
+    change.
     """
-    at_low = passes(low)
+    at_low, least = bool(passes(low)), resolution if least is None else least
+    upper, lower = [low], [low]
     for doubling in range(MAXIMUM_DOUBLINGS + 1):
-        for level in (high * 2.0**doubling, low / 2.0 ** (doubling + 1)):
-            if level >= resolution and allows(level) and passes(level) != at_low:
-                return SearchStart(at_low == (level < low), low, high)
-    for level in () if at_low else _between(low, high, resolution):
+        for levels, level in ((upper, high * 2.0**doubling), (lower, low / 2.0 ** (doubling + 1))):
+            if level < least or not (may_ease or at_low is (level > low)) or not allows(level):
+                continue
+            is_within = passes(level)
+            if is_within is (not at_low):
+                return SearchStart(at_low == (level < low), *sorted((level, levels[-1])))
+            if is_within is at_low:
+                levels.append(level)
+    for level in () if at_low or not may_ease else _between(low, high, resolution):
         if allows(level) and passes(level):
             return SearchStart(False, level, 2.0 * level)
     return SearchStart(False, low, high)

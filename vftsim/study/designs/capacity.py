@@ -18,9 +18,9 @@ streams are the same at every load, and calls come at the same draws, only dense
 **The largest value of any key** at which runs still meet what is asked, or the smallest of one that makes it easier:
 ``vftsim capacity net-kvm --vary workloads.web.rate --objective 'web.answered >= 90'``.  A workload declares what its
 load is and what its clients ask for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another key, or
-ask for something else.  The search begins between the model's value and twice that, and goes further where the
-answer is not there.  Which way it is follows from single runs there and ever farther away, up to the first whose
-verdict is another.  If all of them fail, values between them are tried: where those alone do, their upper end is found.
+ask for something else.  Single runs at the model's value, at twice that and ever farther away say where the verdict
+changes and which way; the search begins there, as finely as the values there ask for, and goes further where the answer
+is not there.  If all of them fail, values between them are tried: where those alone do, their upper end is found.
 """
 
 import math
@@ -189,7 +189,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     )
     turned = partial(at_knob, knob=knob, objectives=objectives, workload=loaded if fewest else "")
     load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)
-    study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
+    study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details}, is_guessed=True)
     return searched(model, execution, request.settings(STEADY_SEARCH), {key: study}, prices=request.prices)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from vftsim.errors import UsageError
 from vftsim.files import Number
 from vftsim.stats import CapacityResult, Probe, capacity_search, search_start
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
+from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import estimate_columns
 from vftsim.study.figures.offered import Missing, mean_missing
@@ -141,9 +143,8 @@ class SearchMapper:
     def __call__(self, function: Callable[[int], Any], numbers: range, /) -> Iterable[Any]:
         """Return the function's results, true for a run within the limit, in the order of the numbers."""
         level: float = getattr(function, "args")[0]  # noqa: B009 - the prober passes a partial
-        workers = self.execution.workers(function, is_counted=False)
         try:
-            results = self.cache.at(load=level).in_order(workers, {number: number for number in numbers})
+            results = self.judged(function, level, numbers)
         except KeyboardInterrupt:
             self.interrupted = True
             raise BudgetUsedUp from None
@@ -151,6 +152,11 @@ class SearchMapper:
         for _ in results:
             self.execution.progress.advance(f"at {level:g} {self.unit}")
         return results
+
+    def judged(self, function: Callable[[int], Any], level: float, numbers: Iterable[int]) -> list[Any]:
+        """Return what runs at a level gave, played or found; they are no part of the answer yet."""
+        workers = self.execution.workers(function, is_counted=False)
+        return self.cache.at(load=level).in_order(workers, {number: number for number in numbers})
 
 
 def search_levels(
@@ -168,13 +174,18 @@ def search_levels(
         raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
     eases, progress = False, mapper.execution.progress
 
-    def tried(level: float) -> bool:
-        is_within = bool(passes(level, 0))
+    def tried(level: float) -> bool | None:
+        (run,) = mapper.judged(partial(study.load, level), level, [0])
         progress.advance(f"one run at {level:g} {mapper.unit}")
-        return is_within
+        return None if any(map(math.isnan, run.figures.values())) else bool(run)
 
-    if study.names.may_ease:
-        eases, low, high = search_start(tried, low, high, resolution, allows)
+    if study.is_guessed:
+        may_ease, least = study.names.may_ease, study.around(low / 2.0**MAXIMUM_DOUBLINGS).resolution(settings)
+        start = search_start(tried, low, high, resolution, allows, may_ease=may_ease, least=least)
+        if (start.low, start.high) != (low, high):
+            resolution = study.around(start.high).resolution(settings)
+            low, high = max(_down(start.low, resolution), resolution), _down(start.high, resolution) + resolution
+        eases = start.eases
     progress.total(settings.budget)
     result = capacity_search(
         passes,
@@ -310,10 +321,16 @@ class LevelStudy:
     """Plain data that says what a run is judged by; runs kept in a store under another are not taken."""
     is_watched: bool = True
     """Whether resources are looked at; where a run stands still for a while they say little."""
+    is_guessed: bool = False
+    """Whether ``saturated`` is a guess: single runs find where to look."""
 
     def cache(self, model: Model, execution: Execution) -> RunCache:
         """Return the cache of judged runs of a model, to be narrowed by the load."""
         return execution.cache(model, JudgedRun, judged_by={"limit": self.judged_by, "offered": True})
+
+    def around(self, load: float) -> Self:
+        """Return it for a system that this load fills."""
+        return replace(self, saturated=load)
 
     def resolution(self, settings: SearchSettings) -> float:
         """Return the difference of loads that does not matter; a load that is counted has whole steps."""
