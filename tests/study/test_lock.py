@@ -1,5 +1,6 @@
 """One writer for each directory: the second is refused and told who the first is; a dead holder holds nothing."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -89,3 +90,24 @@ def test_a_link_in_the_locks_place_makes_no_file_elsewhere(tmp_path):
     with pytest.raises(OSError, match="symbolic links"):
         DirectoryLock(tmp_path).acquire()
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "once"), KeyboardInterrupt()])
+def test_who_is_refused_with_the_lock_in_hand_leaves_no_file(tmp_path, monkeypatch, error):
+    """A file system fails once, when the lock is there and is looked at: nothing is left, and the next has it."""
+    errors = [error]
+
+    def failing_once(one, other, samestat=os.path.samestat):
+        if errors:
+            raise errors.pop()
+        return samestat(one, other)
+
+    monkeypatch.setattr(os.path, "samestat", failing_once)
+    lock = DirectoryLock(tmp_path)
+    with pytest.raises(type(error)):
+        lock.acquire()
+    assert not list(tmp_path.iterdir())
+    lock.acquire()
+    assert (tmp_path / LOCK).is_file()
+    lock.release()
+    assert not list(tmp_path.iterdir())

@@ -71,13 +71,13 @@ class DirectoryLock:
     def acquire(self) -> None:
         """Take the lock; refuse where another process has it, which the message names."""
         for _ in range(_TRIES):
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
+            descriptor, is_free = os.open(self._path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666), False
             try:
                 is_free = _os_lock(descriptor)
                 if is_free and self._is_at(descriptor):
                     return self._hold(descriptor)
             except BaseException:
-                os.close(descriptor)
+                self._give_up(descriptor, has_lock=is_free)
                 raise
             os.close(descriptor)
             if not is_free:
@@ -98,11 +98,14 @@ class DirectoryLock:
     def release(self) -> None:
         """Give the lock back; the file goes while it is still held, so nobody holds a nameless one."""
         if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                if self._is_at(self._descriptor):
-                    self._path.unlink()
-            os.close(self._descriptor)
+            self._give_up(self._descriptor, has_lock=True)
             self._descriptor = None
+
+    def _give_up(self, descriptor: int, *, has_lock: bool) -> None:
+        with contextlib.suppress(OSError):
+            if has_lock and self._is_at(descriptor):
+                self._path.unlink()
+        os.close(descriptor)
 
     def _hold(self, descriptor: int) -> None:
         self._descriptor = descriptor
