@@ -382,6 +382,43 @@ def test_a_crash_that_rolls_the_guest_back_is_played_in_passes(tmp_path):
     assert not found.resources.empty
 
 
+WEB = """\
+format: 2
+hosts: {host: {pcpus: 2}}
+networks: {lan: {rate: 100 Mbit/s}}
+domains:
+  server:
+    vcpus: 2
+    interfaces: {eth0: {path: {kind: moderated}}}
+    applications: {web: {kind: prefork_web_server, script: 1 ms, reply_size: 50 kB}}
+workloads:
+  web: {kind: httperf, to: server, rate: 150 /s, connections: 40}
+"""
+
+
+def test_a_test_of_so_many_connections_is_judged_by_replies_that_keep_pace(tmp_path):
+    """35 segments of 90 bytes beside their load, and a SYN ACK: the line carries 234.8 replies a second.
+
+    Without a time-out each of 40 connections is answered, however fast they come.
+    """
+    (tmp_path / "web.yaml").write_text(WEB)
+    most_per_s = 100e6 / 8 / (50_000 + 36 * 90)
+    found = turned(load_model(tmp_path / "web.yaml"), asking(resolution=10.0))
+    assert found.result.estimate.low <= most_per_s / 0.95 <= found.result.estimate.high + 10.0
+    assert found.resources.iloc[0]["resource"] == "link of lan from host"
+    assert found.resources.iloc[0]["estimate"] > 97.0
+
+
+def test_replies_out_of_pace_are_said(tmp_path, capsys):
+    """Of 1,000 a second the line answers 234.8; of 150 each one."""
+    (tmp_path / "web.yaml").write_text(WEB)
+    words = ["run", str(tmp_path / "web.yaml"), "-n", "1", "-q", "--set", "workloads.web.connections=200"]
+    assert main(words) == 0
+    assert "out of pace" not in capsys.readouterr().out
+    assert main([*words, "--set", "workloads.web.rate=1000 /s"]) == 0
+    assert "Replies out of pace" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("step", "message"), [("1", "not even one passes"), ("2", "a lower --resolution tries lower ones")]
 )

@@ -201,6 +201,22 @@ def test_a_reboot_resets_connections_and_starts_the_first_processes():
     assert web.report().errors["connreset"] == 50
 
 
+@pytest.mark.parametrize(("rate", "timeout_s", "lag"), [(100, 0, 50), (40, 0, 0), (100, 0.5, 100), (1000, 0, 95)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_how_far_replies_fall_behind_is_that_of_the_second_half(engine, rate, timeout_s, lag):
+    """A reply each 20 ms from 20 ms on: between connections 100 and 200 of 100 a second 50, of 1,000 a second 5.
+
+    Of those who give up after half a second 66 a second are served all the same (up to the output, 15 of the 20 ms):
+    from connection 50 on all come to a process too late, and nobody has a reply.
+    """
+    load = {"rate": float(rate), "connections": 200, "timeout": round(timeout_s * S)}
+    web = Web({"script": 20 * MS, **ONE_PROCESS, "accept_queue": 500}, load, engine=engine)
+    test = web.tests[0].outcome()
+    assert (test.late, test.lag) == (100, lag)
+    assert test.behind == lag
+    assert test.answered == 100 or timeout_s
+
+
 def test_rows_follow_what_is_in_flight():
     web = Web({"script": MS}, {"rate": 100.0, "connections": 300})
     assert web.report().replies == 300

@@ -6,7 +6,7 @@ A new one is one file: its records, its functions, and its :class:`ApplicationSp
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import Field
 
@@ -489,6 +489,10 @@ class WorkloadSpec(Spec):
             return None
         limit = f"none has failed before it has waited for {format_duration(self.patience_ns)}; less was measured"
         return Offer(offered, min(over, offered), unit, limit, UNANSWERED, MOST_UNANSWERED, "failed")
+
+    def judged(self) -> Self:
+        """Return it offering as much as its objectives are judged by, where it ends by itself."""
+        return self
 
     def test_ns(self) -> int:
         """Return how long its test lasts from the start of a run, without phases; 0: as long as the run."""

@@ -208,8 +208,9 @@ def at_knob(
             raise UsageError(f"{knob.key}: at {level:g} the model has no figure '{objective.figure}'")
     if not workload:
         return turned
-    offering = turned.workloads[workload]
-    needed_ns = round(offering.fewest_judged / (offering.load() or math.inf) * 1e9)
+    offering = turned.workloads[workload].judged()
+    turned = with_workload(turned, workload, offering)
+    needed_ns = max(round(offering.fewest_judged / (offering.load() or math.inf) * 1e9), offering.test_ns())
     if needed_ns <= turned.measure.duration:
         return turned
     measure = turned.measure.model_copy(update={"duration": min(needed_ns, LONGEST_NS)})

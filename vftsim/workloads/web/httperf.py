@@ -5,6 +5,9 @@ time-out runs anew with each progress (connected, a part of the reply received);
 that long is closed and counts as ``client-timo``.  Lifetimes are of connections that had a reply; connect times of
 all that were connected; reply rates are samples of 5 s; the test lasts until the last connection has ended.
 
+Without a time-out a test of so many connections ends with all of them answered, at whatever rate they began.  Whether
+replies keep pace shows in the second half of the connections: by how many replies that come in it are fewer.
+
 What a client waits for it asks for again after ``retry``, then after twice as long (its TCP: SYNs after 1, 2, 4 s).
 Simplification: so are requests, with the segments received so far, while real TCP has an acknowledgement of the
 request and leaves it to the server to repeat pieces; this adds a few small packets for each connection that waits
@@ -15,7 +18,7 @@ it), its limit of open files.
 """
 
 import math
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -29,6 +32,7 @@ from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationN
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import WorkloadRow
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, begins_ns, next_gap_ns
+from vftsim.workloads.offer import FEWEST_SERVED, MOST_UNANSWERED, Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
 from vftsim.workloads.windows import goes_on_at_client
@@ -39,6 +43,8 @@ httperf = workload.kind("httperf")
 LONGEST_RETRY_NS = 60_000_000_000
 _MS = 1e6
 _PACKETS_A_CONNECTION = 12
+_FEWEST_TOLD = 100
+"""Of fewer connections in the second half a tenth is open by chance."""
 _HEADER_BYTES, _FOOTER_BYTES = 200, 2
 """How a report divides a reply, of which the model knows the whole size only."""
 
@@ -49,7 +55,8 @@ class HttpLoad(WorkloadRow):
     ``active`` connections are open, ``most_active`` is the largest number at a time.  Times are sums in ns: until
     connected, from request to the first piece of the reply, from there to the last; ``lifetimes`` is a row of
     delays, of connections that had a reply; ``response_times`` another, from request to first piece.  A sample is the
-    reply rate of a span, ``sampled`` replies had come by its beginning.
+    reply rate of a span, ``sampled`` replies had come by its beginning.  By when half of the connections had begun
+    ``half_replies`` had come, by when all had ``last_replies``.
     """
 
     gaps: Gaps
@@ -70,6 +77,8 @@ class HttpLoad(WorkloadRow):
     responses: int
     response_ns: int
     replies: int
+    half_replies: int
+    last_replies: int
     transfer_ns: int
     lifetimes: int
     response_times: int
@@ -100,9 +109,18 @@ def on_begin(sim: Sim, load: HttpLoad) -> None:
     set_stage_timer(sim, load, connection)
     send(sim, load, connection, http.SYN, http.HEADER_BYTES)
     watch(sim, connection, load.retry_ns)
+    if load.begun == half_of(load.connections):
+        load.half_replies = load.replies
     if load.begun < load.connections:
         next_ns = sim.now_ns + next_gap_ns(sim, load.gaps)
         at(sim, next_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
+    else:
+        load.last_replies = load.replies
+
+
+def half_of(connections: int) -> int:
+    """Return how many connections are the first half of a test, of one all."""
+    return (connections + 1) // 2
 
 
 def send(sim: Sim, load: HttpLoad, connection: http.HttpConnection, kind: int, size_bytes: int) -> None:
@@ -271,6 +289,8 @@ class WebReplies(Outcome):
     connections: int = declare.total(label="connections asked for")
     requests: int = declare.total(label="requests sent")
     replies: int = declare.total()
+    late: int = declare.total(label="connections asked for, second half")
+    lag: int = declare.total(label="replies fewer than connections, second half", better="lower")
     timeouts: int = declare.total(label="connections given up", better="lower")
     resets: int = declare.total(label="connections reset", better="lower")
     response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
@@ -285,6 +305,8 @@ class WebReplies(Outcome):
         known_as=("answered_percent",),
     )
     reply_rate = declare.rate(replies, label="replies", better="higher", headline=True)
+    behind = declare.ratio(lag, late, unit="%", label="replies behind connections, second half", better="lower")
+    """Above 0 beyond chance: connections are open longer and longer, or fail."""
 
 
 class WebTest(WebReplies):
@@ -350,7 +372,8 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
     speaks = "http"
     transport = MESSAGE
     load_key = "rate"
-    objectives = ("answered >= 90",)
+    objectives = ("answered >= 90", "behind <= 5")
+    fewest_judged = FEWEST_SERVED
     needs_link = True
     entries = (start_httperf,)
     outcomes = (WebTest,)
@@ -387,6 +410,10 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
     def least_test_ns(self) -> int:
         """Until the last connection begins."""
         return max(self.idle_ns, round(self.due_ns((self.connections - 1) * 1e9 / self.rate)))
+
+    def judged(self) -> Self:
+        """As many connections as show whether replies keep pace."""
+        return self.model_copy(update={"connections": max(self.connections, FEWEST_SERVED)})
 
     def packets(self, profile: RunProfile) -> float:
         """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
@@ -440,6 +467,24 @@ class HttperfDriver(Driver):
             errors={"client-timo": int(load.timeouts), "connreset": int(load.resets)},
         )
 
+    def _second_half(self) -> tuple[int, int]:
+        """Return the connections begun in the second half of the test, and the replies that came while they did.
+
+        Of a run that ends before: of what has begun by then, from the start where half of it has not.
+        """
+        load, begun, connections = self.record, int(self.record.begun), int(self.record.connections)
+        first = half_of(connections) if begun >= half_of(connections) else 0
+        replies = int(load.last_replies) if begun == connections else int(load.replies)
+        return begun - first, replies - int(load.half_replies)
+
+    def offer(self) -> Offer | None:
+        """Return what it tells of a test that nobody gives up: how far replies fell behind as connections began."""
+        late, in_pace = self._second_half()
+        if late < _FEWEST_TOLD or self.record.timeouts or self.record.resets:
+            return None
+        why = "the rest came when all had begun; the reply rate is what is served at this load"
+        return Offer(late, min(in_pace, late), "connections", why, "Replies out of pace", MOST_UNANSWERED, "behind")
+
     @property
     def is_testing(self) -> bool:
         """Until the last connection has ended."""
@@ -448,10 +493,13 @@ class HttperfDriver(Driver):
     def outcome(self) -> WebTest:
         """Return what it counts, and its report."""
         report, load = self.report(), self.record
+        late, in_pace = self._second_half()
         return WebTest(
             connections=report.connections,
             requests=report.requests,
             replies=report.replies,
+            late=late,
+            lag=max(late - in_pace, 0),
             timeouts=int(load.timeouts),
             resets=int(load.resets),
             concurrent=report.concurrent,
