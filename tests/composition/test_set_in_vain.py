@@ -77,7 +77,7 @@ CASES = {
         {P: {**WRITES, "disk": "spare"}, DISK: ARRAY, Q: WRITES, "domains.a.disks.spare": {**ARRAY}},
     ),
     f"{OWN}.memory.touch_rate=90000 /s": ({P: BATCH, OWN: EPOCHS}, {P: BATCH, OWN: REMUS}),
-    f"{OWN}.disk.write_rate=9 MB": ({P: BATCH, OWN: EPOCHS}, {P: BATCH, OWN: REMUS}),
+    f"{OWN}.disk.write_rate=9 MB/s": ({P: BATCH, OWN: EPOCHS}, {P: BATCH, OWN: REMUS}),
     f"{OWN}.simulated_cost=30 us": ({P: BATCH, OWN: EPOCHS}, {P: BATCH, OWN: {**EPOCHS, "simulated_rate": "1000 /s"}}),
     f"{OWN}.channel={{rate: 20 Mbit/s}}": ({P: BATCH, OWN: LOCAL}, {P: BATCH, OWN: {**LOCAL, "shipped": True}}),
     f"{OWN}.state.receive_cost=9 us": ({P: BATCH, OWN: LOCAL}, {P: BATCH, OWN: {**LOCAL, "shipped": True}}),

@@ -221,7 +221,10 @@ def unfenced(engine: Engine) -> None:
 
 
 FENCED = {"failover": "{fencing: true, detection: {timeout: 300 ms}}"}
-DISK = {"disk": "{write_rate: 40 MB, apply_rate: 100 kB}", "failover": "{detection: {timeout: 60 ms}, go_live: 0 ms}"}
+DISK = {
+    "disk": "{write_rate: 40 MB/s, apply_rate: 100 kB/s}",
+    "failover": "{detection: {timeout: 60 ms}, go_live: 0 ms}",
+}
 PLANTED = {
     "checkpoint at sending": Breach("checkpoint", replaced(state_stream.ack_arrival_ns, at_once)),
     "checkpoint at the first byte": Breach("checkpoint", replaced(state_stream.ack_arrival_ns, at_first_byte)),

@@ -89,7 +89,7 @@ def test_each_page_that_is_written_costs_the_driver_domain_as_one_of_memory(tmp_
 
 def test_a_stated_rate_is_beside_what_programs_write(tmp_path: Any) -> None:
     """By 80 ms, when the last state is taken whose bytes are counted, the guest has computed for 60 ms."""
-    found = protection_of(tmp_path, f"{P}.disk.write_rate=100 MB")
+    found = protection_of(tmp_path, f"{P}.disk.write_rate=100 MB/s")
     assert found.backup_disk_bytes == 6 * WRITE_BYTES + 60 * 100_000
 
 
@@ -107,11 +107,11 @@ def test_a_state_waits_for_what_is_before_it_on_the_wire_only(tmp_path: Any, dis
 def test_a_backup_waits_until_its_disk_has_what_was_written(tmp_path: Any) -> None:
     """1 MB in the state of 20 ms, received at 20.15 ms, takes 0.1 s at 10 MB/s; another is in that of 40 ms."""
     crash = "faults=[{kind: primary_crash, at: 59 ms}]"
-    record = record_of(tmp_path, crash, f"{P}.disk.apply_rate=10 MB", "measure.duration=400 ms")
+    record = record_of(tmp_path, crash, f"{P}.disk.apply_rate=10 MB/s", "measure.duration=400 ms")
     restored_ns = next(time_ns for time_ns, what in record.timelines["vm"] if what == "state restored")
     assert restored_ns == 220_150_000
     not_mirrored = record_of(
-        tmp_path, crash, f"{P}.disk={{apply_rate: 10 MB, mirrored: false}}", "measure.duration=400 ms"
+        tmp_path, crash, f"{P}.disk={{apply_rate: 10 MB/s, mirrored: false}}", "measure.duration=400 ms"
     )
     declared_ns = next(time_ns for time_ns, what in not_mirrored.timelines["vm"] if what == "state restored")
     # The last byte of the state of 40 ms has come at 40.15 ms.

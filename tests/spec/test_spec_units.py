@@ -23,10 +23,10 @@ from vftsim.spec import (
     Spec,
     format_duration,
 )
-from vftsim.spec.units import BIT_RATE, FREQUENCY, Hertz, format_rate
+from vftsim.spec.units import BIT_RATE, BYTE_RATE, FREQUENCY, ByteRate, Hertz, format_rate
 from vftsim.spec.written import WrittenFloat, WrittenInt
 
-ALL = {q.name: q for q in (DURATION, BIT_RATE, BYTE_COUNT, RATE, PERCENT, FREQUENCY)}
+ALL = {q.name: q for q in (DURATION, BIT_RATE, BYTE_COUNT, BYTE_RATE, RATE, PERCENT, FREQUENCY)}
 
 
 class Quantities(Spec):
@@ -34,6 +34,7 @@ class Quantities(Spec):
     positive: PositiveDurationNs = 1
     bit_rate: BitRate = 0
     size: ByteCount = 0
+    byte_rate: ByteRate = 0
     rate: RatePerSecond = 0.0
     percent: Percent = 0.0
     hertz: Hertz = 0
@@ -80,6 +81,9 @@ def reason(**values) -> str:
         ("size", "172 B", 172),
         ("size", "1.5 MB", 1_500_000),
         ("size", "0.5 KiB", 512),
+        ("byte_rate", "60 MB/s", 60_000_000),
+        ("byte_rate", "4 KiB/s", 4096),
+        ("byte_rate", "60 MB", 60_000_000),
         ("rate", "50 /s", 50.0),
         ("rate", "50/s", 50.0),
         ("rate", "90 /min", 1.5),
@@ -125,6 +129,10 @@ def test_reads_exactly(name, text, number):
         ({"duration": "0.1 ns"}, "must be 0 or at least 1 ns, got '0.1 ns', which rounds to 0 ns"),
         ({"duration": "0.0005 us"}, "must be 0 or at least 1 ns, got '0.0005 us'"),
         ({"size": "1.5 B"}, "must be a whole number of B"),
+        ({"size": "60 MB/s"}, "'MB/s' in '60 MB/s' is not a unit of a size; did you mean 'MB'?"),
+        ({"byte_rate": "60 Mbit/s"}, "'60 Mbit/s' is bits a second, and a byte rate is in bytes: '7.5 MB/s'"),
+        ({"byte_rate": "1 Gbps"}, "is bits a second, and a byte rate is in bytes: '0.125 GB/s'"),
+        ({"byte_rate": "60"}, "60 has no unit; write a byte rate with its unit, e.g. '60 MB/s' (units: B/s, kB/s, "),
         ({"size": "1 KB"}, "did you mean 'kB'?"),
         ({"bit_rate": "1 Gbps"}, "'Gbps' in '1 Gbps' is not a unit of a bit rate"),
         ({"bit_rate": "0.5 bit/s"}, "must be a whole number of bit/s"),
@@ -152,6 +160,7 @@ def test_python_numbers_are_base_units():
     positive=st.integers(1, DURATION.upper),
     bit_rate=st.integers(0, BIT_RATE.upper),
     size=st.integers(0, BYTE_COUNT.upper),
+    byte_rate=st.integers(0, BYTE_RATE.upper),
     rate=st.just(0.0) | st.floats(float(RATE.least), RATE.upper),
     percent=st.floats(0, 100),
     hertz=st.integers(0, FREQUENCY.upper),
@@ -194,6 +203,7 @@ def test_reading_equals_rational_arithmetic(name, digits, shift, data):
         (BYTE_COUNT, 4096, "4 KiB"),
         (BYTE_COUNT, 1500, "1500 B"),
         (BYTE_COUNT, 2_000_000, "2 MB"),
+        (BYTE_RATE, 60_000_000, "60 MB/s"),
         (BIT_RATE, 1_500_000_000, "1.5 Gbit/s"),
         (FREQUENCY, 3_160_000_000, "3.16 GHz"),
         (RATE, 50.0, "50 /s"),

@@ -23,7 +23,7 @@ def costs(record):
 
 
 def test_states_cost_the_second_host_cpu_memory_and_disk(tmp_path):
-    settings = "{kind: checkpoint, interval: 50 ms, state: {receive_cost: 10 us}, disk: {write_rate: 20 MB}}"
+    settings = "{kind: checkpoint, interval: 50 ms, state: {receive_cost: 10 us}, disk: {write_rate: 20 MB/s}}"
     found = costs(run_under(tmp_path, settings))
     assert found.dirty_pages > 0
     assert found.backup_cpu_ns == pytest.approx(10_000 * (found.dirty_pages + found.backup_disk_bytes / 4096), abs=2)
@@ -33,7 +33,7 @@ def test_states_cost_the_second_host_cpu_memory_and_disk(tmp_path):
 
 
 def test_copies_that_stay_on_the_host_cost_no_second_one(tmp_path):
-    found = costs(run_under(tmp_path, "{kind: micro_checkpoint, disk: {write_rate: 20 MB}}"))
+    found = costs(run_under(tmp_path, "{kind: micro_checkpoint, disk: {write_rate: 20 MB/s}}"))
     assert found.memory > 0
     assert found.backup_cpu_ns == found.backup_memory == found.backup_disk_bytes == 0
 

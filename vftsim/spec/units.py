@@ -46,8 +46,9 @@ _ALIASES = {
     "hours": "h",
     "day": "d",
     "days": "d",
+    **{unit: f"{unit}/s" for unit in ("B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")},
 }
-"""Other ways to write a unit."""
+"""Other ways to write a unit; of bytes where only a rate can be meant, as files of this form once had it."""
 
 
 def number_and_unit(text: str) -> tuple[float, str] | None:
@@ -132,9 +133,10 @@ class Quantity:
             if amount:
                 self._refuse_bare(text.strip())
             return amount
-        if (bits := _bits_of(unit)) in self.units:
-            meant = f"{_plain(8 * float(amount))} {bits}"
+        if meant := _in_bits(amount, unit) if "bit/s" in self.units else "":
             self._refuse(f"{shown(text)} is bytes a second, and a {self.name} is in bits: '{meant}'")
+        if meant := _in_bytes(amount, unit) if "B/s" in self.units else "":
+            self._refuse(f"{shown(text)} is bits a second, and a {self.name} is in bytes: '{meant}'")
         if unit not in self.units:
             self._refuse(
                 f"{shown(unit)} in {shown(text)} is not a unit of a {self.name}"
@@ -201,10 +203,16 @@ class Quantity:
         }
 
 
-def _bits_of(unit: str) -> str:
-    """Return the unit of bits a second that a unit of bytes a second is meant for: ``Gbit/s`` of ``GB/s``."""
+def _in_bits(amount: Fraction, unit: str) -> str:
+    """Return what bytes a second are in bits, as text: ``8 Gbit/s`` of 1 ``GB/s``; empty: they are something else."""
     match = re.fullmatch(r"([kKMGT]?)(?:B|byte|bytes)(?:/s|ps)", unit)
-    return f"{match[1].lower() if match[1] == 'K' else match[1]}bit/s" if match else ""
+    return f"{_plain(float(8 * amount))} {match[1].replace('K', 'k')}bit/s" if match else ""
+
+
+def _in_bytes(amount: Fraction, unit: str) -> str:
+    """Return what bits a second are in bytes, as text; empty: they are something else."""
+    match = re.fullmatch(r"([kKMGT]?)(?:b|bit|bits)(?:/s|ps)", unit)
+    return f"{_plain(float(amount / 8))} {match[1].replace('K', 'k')}B/s" if match else ""
 
 
 def _plain(value: float) -> str:
@@ -247,6 +255,13 @@ BYTE_COUNT = Quantity(
     example="256 KiB",
     upper=2**50,
 )
+BYTE_RATE = replace(
+    BYTE_COUNT,
+    name="byte rate",
+    units={f"{unit}/s": size for unit, size in BYTE_COUNT.units.items()},
+    written_units=tuple(f"{unit}/s" for unit in BYTE_COUNT.written_units),
+    example="60 MB/s",
+)
 RATE = Quantity(
     name="rate",
     units={"/s": Fraction(1), "/min": Fraction(1, 60), "/h": Fraction(1, 3600)},
@@ -283,6 +298,8 @@ BitRate = Annotated[int, BIT_RATE]
 """Bits per second; ``1 Gbit/s`` in a file."""
 ByteCount = Annotated[int, BYTE_COUNT]
 """Bytes; ``4 KiB`` or ``1.5 MB`` in a file."""
+ByteRate = Annotated[int, BYTE_RATE]
+"""Bytes per second, as of disks; ``60 MB/s`` in a file."""
 RatePerSecond = Annotated[float, RATE]
 """Events per second; ``50 /s`` in a file."""
 Percent = Annotated[float, PERCENT]
@@ -314,7 +331,7 @@ def _positional(value: float) -> str:
     return f"{rounded:.0f}" if rounded == int(rounded) else f"{rounded:.10f}".rstrip("0")
 
 
-_QUANTITIES = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY, RATE, PERCENT)
+_QUANTITIES = (DURATION, BIT_RATE, BYTE_COUNT, BYTE_RATE, FREQUENCY, RATE, PERCENT)
 
 
 def quantity_of(*units: str) -> Quantity | None:

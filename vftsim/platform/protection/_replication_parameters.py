@@ -23,10 +23,9 @@ from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant, When
 from vftsim.platform.rows import fill_row
 from vftsim.spec.base import Spec
-from vftsim.spec.units import DURATION, MS, US, ByteCount, DurationNs, PeriodNs, PositiveDurationNs, S
+from vftsim.spec.units import DURATION, MS, US, ByteCount, ByteRate, DurationNs, PeriodNs, PositiveDurationNs, S
 
 _MB = 1e6
-_PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 _OF_STATES = (
     *(f"memory.{key}" for key in ("working_set", "touch_rate", "per_request")),
     *(f"state.{key}" for key in ("fixed", "page", "compression", "compression_cost", "receive_cost")),
@@ -56,7 +55,7 @@ class StateSpec(Spec):
     fixed: Annotated[ByteCount, assumed(16 * 1024, 256 * 1024)] = Field(
         64 * 1024, description="vCPUs, devices, headers. Assumption."
     )
-    page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
+    page: Annotated[ByteCount, Field(gt=0)] = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
     compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
     receive_cost: Annotated[DurationNs, assumed(2 * US, 12 * US)] = Field(
         6_000,
@@ -79,13 +78,13 @@ class DiskMirrorSpec(Spec):
     mirrored: bool = Field(
         True, description="What programs write goes to a disk of the backup's own; false: both hosts share the storage."
     )
-    write_rate: ByteCount = Field(
+    write_rate: ByteRate = Field(
         0,
-        description="Bytes that the guest writes in a second of its CPU time (as `memory.touch_rate`) beside those of "
-        "programs; they go with the state.",
+        description="What the guest writes in a second of its CPU time (as `memory.touch_rate`) beside what programs "
+        "do; it goes with the state.",
     )
-    apply_rate: _PositiveBytes = Field(
-        60_000_000, description="Bytes a second that the backup's disk takes. Assumption: a disk of 2008."
+    apply_rate: Annotated[ByteRate, Field(gt=0)] = Field(
+        60_000_000, description="What the backup's disk takes. Assumption: a disk of 2008."
     )
 
 

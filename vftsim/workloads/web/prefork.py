@@ -36,7 +36,7 @@ from vftsim.platform.cpu.processes import add_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io import packet as io
 from vftsim.spec.base import Spec
-from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
+from vftsim.spec.units import ByteCount, ByteRate, DurationNs, Percent, PeriodNs
 from vftsim.workloads.common import (
     ProgramRow,
     pages_per_request,
@@ -395,8 +395,8 @@ class SwapSpec(Spec):
     memory: ByteCount = Field(0, description="Of the guest; 0: there is always enough, nothing is swapped.")
     base: ByteCount = Field(128 * 1024**2, description="Kernel and everything else. Assumption.")
     process: ByteCount = Field(12 * 1024**2, gt=0, description="A server process with the script. Assumption.")
-    read_rate: ByteCount = Field(
-        30 * 1000**2, gt=0, description="Bytes a second that the swap disk reads. Assumption: one disk, some seeks."
+    read_rate: ByteRate = Field(
+        30 * 1000**2, gt=0, description="What the swap disk reads. Assumption: one disk, some seeks."
     )
 
 
