@@ -259,6 +259,16 @@ def test_a_year_loses_all_that_comes_at_a_rate_until_somebody_restarts():
     assert 0.0 < none["served"] < pair["served"] < 20 * YEAR_S
 
 
+def test_a_year_loses_the_connections_that_come_until_somebody_restarts():
+    """20 a second for 77 s, a failure a year."""
+    data = silent().spec.model_dump(mode="json")
+    data["domains"]["vm"]["applications"]["srv"] = {"kind": "prefork_web_server", "script": "1 ms"}
+    data["workloads"] = {"web": {"kind": "httperf", "to": "vm", "rate": "20 /s", "connections": 1000, "timeout": "1 s"}}
+    model = Model("web", ModelSpec.model_validate(data))
+    found = availability_study(model, ["none"], HostFailures(YEAR_S), Crashes(2, after_ns=5 * _S), Execution(1, 1))
+    assert found.rows[0]["failed_per_year"] == pytest.approx(77.0 * 20, rel=1e-4)
+
+
 def test_a_run_that_ends_before_the_takeover_is_refused():
     with pytest.raises(UsageError, match="lockstep: a run ended before the guest was back"):
         availability_study(

@@ -17,7 +17,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Note, Table
 from vftsim.study.designs.axes import knob_of, written
-from vftsim.study.designs.capacity import knob_capacity
+from vftsim.study.designs.capacity import at_knob, knob_capacity
 from vftsim.study.designs.capacity_answer import CapacityStudy
 from vftsim.study.designs.capacity_by_search import level_blocks
 from vftsim.study.designs.capacity_search import CapacityRequest
@@ -407,6 +407,17 @@ def test_a_test_of_so_many_connections_is_judged_by_replies_that_keep_pace(tmp_p
     assert found.result.estimate.low <= most_per_s / 0.95 <= found.result.estimate.high + 10.0
     assert found.resources.iloc[0]["resource"] == "link of lan from host"
     assert found.resources.iloc[0]["estimate"] > 97.0
+
+
+def test_a_load_that_rises_and_falls_is_judged_by_as_many(tmp_path):
+    """200 a second in half of the time: 2,000 requests come in 20 s."""
+    path = tmp_path / "load.yaml"
+    ways = "load_profile: [{duration: 1 s, rate: 100 %}, {duration: 1 s, rate: 0 %}]"
+    asked = f"open_requests, to: server, rate: 9 /s, {ways}"
+    path.write_text(SERVER.replace("request_response, to: server, clients: 15, turn_around: 20 ms", asked))
+    spec = load_model(path).spec
+    knob = knob_of(spec, "workloads.load.rate")
+    assert at_knob(spec, 200.0, knob=knob, objectives=(), workload="load").measure.duration == 20_000_000_000
 
 
 def test_replies_out_of_pace_are_said(tmp_path, capsys):

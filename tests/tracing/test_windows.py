@@ -37,14 +37,21 @@ def test_window_holds_a_fault_and_what_follows():
     assert usual_window_ns(spec, 0, None) == (0, S // 10), "a chosen begin stays"
 
 
-@pytest.mark.parametrize(("protection", "rate"), [("checkpoint", "50 /s"), ("none", "0.7 /s")])
-def test_window_holds_what_protection_lets_go_and_some_requests(tmp_path, protection, rate):
+@pytest.mark.parametrize(
+    ("protection", "rate", "kinds"),
+    [
+        ("checkpoint", "50 /s", ("service", "open_requests")),
+        ("none", "0.7 /s", ("service", "open_requests")),
+        ("none", "0.7 /s", ("prefork_web_server", "httperf")),
+    ],
+)
+def test_window_holds_what_protection_lets_go_and_some_requests(tmp_path, protection, rate, kinds):
     """States each 200 ms, requests each 1.4 s: a tenth of a second may have neither."""
-    path = tmp_path / "model.yaml"
+    path, (program, load) = tmp_path / "model.yaml", kinds
     path.write_text(
         "domains:\n  server:\n    interfaces: {eth0: {path: {kind: moderated}}}\n"
-        f"    applications: {{s: {{kind: service}}}}\n    protection: {{kind: {protection}}}\n"
-        f"workloads: {{u: {{kind: open_requests, rate: {rate}, gap_cv: 0}}}}\nmeasure: {{duration: 5 s}}\n"
+        f"    applications: {{s: {{kind: {program}}}}}\n    protection: {{kind: {protection}}}\n"
+        f"workloads: {{u: {{kind: {load}, rate: {rate}, gap_cv: 0}}}}\nmeasure: {{duration: 5 s}}\n"
     )
     found = vftsim.explain(path, of="exchange")
     assert sum(part.length_ns for part in found.parts) == found.delay_ns

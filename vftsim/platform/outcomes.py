@@ -37,7 +37,7 @@ class HostUse(Outcome):
     """
 
     busy_ns: dict[str, int] = declare.total(by="name", label="CPU time", unit="ns")
-    switching_ns: int = declare.total(unit="ns")
+    switching_ns: int = declare.total(unit="ns", label="time of switches")
     context_switches: int = declare.total()
     interrupts: int = declare.total(label="interrupts of the host's cards")
     scheduler: dict[str, int] = declare.total(by="name", joined="nothing", known_as=("",))

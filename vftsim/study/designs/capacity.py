@@ -52,7 +52,7 @@ from vftsim.study.designs.capacity_search import (
 from vftsim.study.designs.constant_load import Stop, at_load, constant_load
 from vftsim.study.designs.resources import ceiling_pcpus, handling_domains
 from vftsim.study.execution import DEFAULT_REPLICATIONS, Execution, Replications
-from vftsim.study.figures.names import at_any_count, catalogue, meant_by, one_figure
+from vftsim.study.figures.names import Address, at_any_count, catalogue, meant_by, one_figure
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, needs_of
@@ -161,7 +161,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     objectives = whole_objectives(_texts(model.spec, key, request), [model.spec])
     if not objectives:
         leading = [address for address in catalogue(model.spec) if address.leads]
-        such_as = f"{leading[0].text} <= 100 {leading[0].entry.unit}".rstrip() if leading else "FIGURE <= NUMBER"
+        such_as = _such_as(leading[0]) if leading else "FIGURE <= NUMBER"
         raise UsageError(
             f"--vary {key}: say what a run must achieve, such as --objective '{such_as}'; "
             f"a run has: {listing([address.text for address in leading])}"
@@ -193,6 +193,12 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     return searched(model, execution, request.settings(STEADY_SEARCH), {key: study}, prices=request.prices)
 
 
+def _such_as(address: Address) -> str:
+    """Return an objective on a figure, in words that only show the form."""
+    sign = ">=" if address.entry.figure.better == "higher" else "<="
+    return f"{address.text} {sign} 100 {address.entry.unit}".rstrip()
+
+
 def at_knob(
     spec: ModelSpec, level: float, *, knob: Knob, objectives: Sequence[Objective], workload: str = ""
 ) -> ModelSpec:
@@ -210,7 +216,7 @@ def at_knob(
         return turned
     offering = turned.workloads[workload].judged()
     turned = with_workload(turned, workload, offering)
-    needed_ns = max(round(offering.fewest_judged / (offering.load() or math.inf) * 1e9), offering.test_ns())
+    needed_ns = max(round(offering.fewest_judged / (offering.attempts_per_s or math.inf) * 1e9), offering.test_ns())
     if needed_ns <= turned.measure.duration:
         return turned
     measure = turned.measure.model_copy(update={"duration": min(needed_ns, LONGEST_NS)})

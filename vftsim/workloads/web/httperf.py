@@ -403,6 +403,10 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
     )
     sample: PeriodNs = Field(5_000_000_000, description="Length of a reply-rate sample. Default: httperf, 5 s.")
 
+    @property
+    def attempts_per_s(self) -> float:
+        return self.rate * self.mean_share
+
     def test_ns(self) -> int:
         """Until the last connection has begun, and its time-out is over."""
         return self.least_test_ns() + self.timeout
