@@ -13,10 +13,10 @@ from tests.study.grids import kept
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
-from vftsim.stats import mean_interval
+from vftsim.stats import mean_interval, runs_range
 from vftsim.study.designs import optimize as module
 from vftsim.study.designs import runner as evaluator
-from vftsim.study.designs.choice import optimize
+from vftsim.study.designs.choice import Choice, optimize, why_open
 from vftsim.study.designs.optimize import (
     LACKING,
     MET,
@@ -484,3 +484,20 @@ def test_intervals_are_shared_among_objectives():
     assert one.interval == pytest.approx(0.90)
     assert two.interval == pytest.approx(0.95)
     assert two.figures == (LOSS, DOM0)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (runs_range(0.4, [0.1, 0.6], 0.9), "has no interval at hosts.host.pcpus=1: single runs see too little of it"),
+        (None, "no run of hosts.host.pcpus=1 gives one"),
+        (runs_range(0.4, [0.1, 0.45], 0.9), ""),
+        (mean_interval([0.1, 0.6, 0.7] * 10), ""),
+    ],
+)
+def test_why_a_configuration_stays_open_is_said(found, said):
+    """Of one that 40 runs did not decide; the limit is 0.5."""
+    (first, second), _ = candidates_of(request(choices=FEW))
+    first = replace(first, n=40, figures={} if found is None else {LOSS: found})
+    notes = why_open(Choice(request(choices=FEW), None, None, {}, [first, second], {}, False, 40, {}))
+    assert [said in note for note in notes] == [True] * bool(said)

@@ -252,8 +252,9 @@ def _notes(choice: Choice) -> list[str]:
         notes.append(f"Met the objectives in the search and not with fresh seeds: {'; '.join(e.name for e in failed)}.")
     notes.append(
         f"meets: of each figure the {100 * request.interval:g} % interval of {searching.STEPS[0]} runs or more is on "
-        "the right side; where runs are alike and there is no interval, all of them are."
+        "the right side; where there is no interval, as where runs are alike, all of them are."
     )
+    notes += why_open(choice)
     both = [candidate for candidate in (choice.winner, choice.runner_up) if candidate]
     shown = [each for candidate in both for each in (candidate, choice.again.get(candidate.number))]
     notes += resting_on_some((f"{e.name}: {name}", e.figures[name].n, e.n) for e in shown if e for name in e.figures)
@@ -265,3 +266,20 @@ def _notes(choice: Choice) -> list[str]:
         f"Prices: {prices.name}{source}{of_each}. Looks are few runs: a front's figures are estimates with ranges."
     )
     return notes
+
+
+def why_open(choice: Choice) -> list[str]:
+    """Say what stays open as runs give nothing of a figure, or see too little of it for an interval and disagree."""
+    texts = []
+    left = [each for each in choice.candidates if each.is_left_open or each.failed_again]
+    for objective in choice.request.objectives:
+        looks = {each.name: choice.again.get(each.number, each).figures.get(objective.figure) for each in left}
+        if none := [name for name, look in looks.items() if look is None]:
+            texts.append(f"{objective.figure}: no run of {'; '.join(none)} gives one. Longer runs may.")
+        ranges = {name: look for name, look in looks.items() if look is not None and not look.is_interval}
+        if apart := [name for name, look in ranges.items() if objective.holds(look.low) != objective.holds(look.high)]:
+            texts.append(
+                f"{objective.figure} has no interval at {'; '.join(apart)}: single runs see too little of it, and do "
+                "not agree. Longer runs give one."
+            )
+    return texts
