@@ -241,6 +241,8 @@ class Checkpoint(Record):
 
     The first epoch takes ``first_ns`` (0: an interval).  An interval between ``shortest_ns`` and ``longest_ns`` adapts
     (``longest_ns`` 0: it does not) to the ``held`` outputs of the epoch.
+
+    States that are ``is_local`` go nowhere.  While an error of the guest alone is met, its ``host_lives``.
     """
 
     rule: int
@@ -253,6 +255,7 @@ class Checkpoint(Record):
     page_pause_ns: float
     real_time_bytes: int
     is_local: bool
+    host_lives: bool
     suspended_ns: int
     pause_ns: int
     paused_ns: int

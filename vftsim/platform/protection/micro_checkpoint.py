@@ -118,8 +118,8 @@ def crash_host(sim: Sim, guard: Guard) -> None:
 
 @micro_checkpoint.implements(abandon)
 def lose_outputs(sim: Sim, guard: Guard) -> None:
-    """Lose what the primary holds; one that goes back on its own host goes on sending what its last state allows."""
-    if checkpoints(sim)[guard.row].is_local:
+    """Lose what the primary holds; a host that outlives its guest goes on sending what has been acknowledged."""
+    if checkpoints(sim)[guard.row].host_lives:
         output_buffer.lose_unacknowledged(sim, guard)
     else:
         output_buffer.lose(sim, guard)
@@ -128,21 +128,24 @@ def lose_outputs(sim: Sim, guard: Guard) -> None:
 @micro_checkpoint.implements(outputs_at_risk)
 def outputs_not_leaving(sim: Sim, guard: Guard, buffer: OutputBuffer = BESIDE) -> int:
     """Return how many outputs those are."""
-    return output_buffer.held(buffer) - (buffer.leaving.length if checkpoints(sim)[guard.row].is_local else 0)
+    return output_buffer.held(buffer) - (buffer.leaving.length if checkpoints(sim)[guard.row].host_lives else 0)
 
 
 @micro_checkpoint.implements(guest_error)
 def restore(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
-    """Go back to the last state, which must be foreseen: what was since is lost, outputs that wait included."""
+    """Go back to the last state, which must be foreseen: what was since is lost, outputs that wait for one included."""
     if guard.dead or replication.state == FAILING_OVER:
         return
     if replication.state not in (PROTECTED, BROKEN) or replication.is_split:
         note(sim, guard, GUEST_ERROR)
         machine.kill(sim, guard)
-    elif not (replication.is_cut and is_foreseen(sim, guard)):
+        return
+    checkpoints(sim)[guard.row].host_lives = True
+    if not (replication.is_cut and is_foreseen(sim, guard)):
         roll_back(sim, guard, False)
     else:
         note(sim, guard, GUEST_ERROR)
         use_cut(sim, guard, received_point(sim, guard))
         # The hypervisor has seen the error itself: there is no silence to wait for.
         fail_over(sim, guard, replication, sim.now_ns)
+    checkpoints(sim)[guard.row].host_lives = False
