@@ -165,7 +165,7 @@ def crashes(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
     for output in outages(rng):
         for n in (3, 5, 10, 20, 30):
             values = output.sample(rng, studies, n)
-            found = [stratified_interval(row) for row in values.tolist()]
+            found = [stratified_interval(row, jump=output.jump) for row in values.tolist()]
             textbook = _students_t(values, output.truth)
             yield judged("mean of crashes", output.name, n, found, output.truth, textbook, output.lumpy)
 

@@ -100,6 +100,21 @@ def test_a_years_downtime_has_the_interval_of_its_outages(model):
     assert row["came_back_low"] == pytest.approx(0.025**0.1)
 
 
+def test_an_outage_has_room_for_crashes_that_meet_a_state_on_its_way(model):
+    """With it the outputs of a cycle are lost: 0.2 s, 4.6 ms of pause, 66.2 ms for 2000 pages of 4104 B and 64 KiB.
+
+    None of ten met one: there may be 30.8 % of them, 1 - 0.025^(1/10).
+    """
+    kind, crashes = "checkpoint", tuple(map(crash, range(10)))
+    found = FailoverStudy(under(model, kind), kind, "", crashes, MANIFEST, struck="sut")
+    room_s = (1.0 - 0.025**0.1) * (0.2046 + (65536 + 2000 * 4104) * 8e-9)
+    outage = found.mean("outage_s")
+    assert outage.high - outage.mean == pytest.approx(room_s, rel=2e-3)
+    assert found.mean("unprotected_s").high == 80.0, "what no burst ends has none"
+    year = year_of(found, kind, HostFailures(YEAR_S), 10.0)
+    assert year["downtime_high"] - year["downtime_s_per_year"] == pytest.approx(room_s, rel=2e-3)
+
+
 def test_whose_clients_make_no_attempts_has_no_number_of_them_that_fail(model):
     """A media stream has packets, and no request that a crash could fail: their number is not 0 but none."""
     crashes = [replace(crash(k), failed={}) for k in range(10)]

@@ -60,12 +60,15 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate
     return _estimate(mean, low, high, len(runs), confidence, "skew-corrected t")
 
 
-def stratified_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+def stratified_interval(values: Sequence[float], confidence: float = 0.95, jump: float = 0.0) -> Estimate:
     """Return the mean of values at one random place in each of n equal parts of a stretch, in their order.
 
     Such a mean is nearer to the truth than that of as many independent values, by what the parts differ.  Its error is
     taken from second differences of neighbours, in which a level and a trend cancel (Wolter, 8.2; unbiased for what
     is linear over three parts, too wide where it jumps: whether a jump inside a part was met cannot be seen).
+
+    Where values are known to be higher by up to ``jump`` in some share of the stretch, the upper end has room for the
+    largest share that all of them may have missed (Clopper and Pearson: 31 % for ten).
     """
     runs = _finite(values)
     mean, n = _mean(runs), len(runs)
@@ -78,7 +81,8 @@ def stratified_interval(values: Sequence[float], confidence: float = 0.95) -> Es
     t = student_t_quantile(1.0 - _alpha(confidence) / 2.0, freedom)
     skewness = _shape(runs)[1] if error else 0.0
     low, high = _around(mean, error, t, n, skewness, is_positive=min(runs) >= 0.0)
-    return _estimate(mean, low, high, n, confidence, "stratified t")
+    missed = binomial_interval(0, n, confidence).high * jump
+    return _estimate(mean, low, max(high, mean + missed), n, confidence, "stratified t")
 
 
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:

@@ -403,7 +403,8 @@ def year_columns(
     outages_s = [each.away_s + (each.of_backup.outage_s if each.of_backup else 0.0) for each in ended]
     crashes, back = len(study.failovers), len(ended)
     came_back = binomial_interval(back, crashes, CONFIDENCE)
-    outage = stratified_interval(outages_s, CONFIDENCE) if back == crashes else None
+    jump_s = failover.longer_by_s(study.protection)
+    outage = stratified_interval(outages_s, CONFIDENCE, jump_s) if back == crashes else None
     has_lost = any(lost) and all(map(math.isfinite, lost))
     attempts = stratified_interval(lost, CONFIDENCE) if back == crashes and has_lost else None
     return {

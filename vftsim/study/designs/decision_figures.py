@@ -29,7 +29,7 @@ from vftsim.stats import Estimate, mean_interval, stratified_interval
 from vftsim.study.designs.availability import interval_of_year
 from vftsim.study.designs.capacity_by_ramp import RampCapacity
 from vftsim.study.designs.crash import PARTS, Failover
-from vftsim.study.designs.failover import FailoverStudy
+from vftsim.study.designs.failover import FailoverStudy, longer_by_s
 from vftsim.study.figures.names import OF_MECHANISMS
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.tables import is_service
@@ -197,7 +197,8 @@ class Protected:
         values = self._of_each_crash(name)
         if name in (OUTAGE, "requests_lost", "packets_lost"):
             known = bool(values) and all(map(math.isfinite, values))
-            return stratified_interval(values, self.summary.confidence) if known else None
+            jump_s = longer_by_s(self.failovers.protection) if self.failovers and name == OUTAGE else 0.0
+            return stratified_interval(values, self.summary.confidence, jump_s) if known else None
         return self.failovers.mean(_OF_CRASH[name][0]) if self.failovers is not None and values else None
 
     def _of_year(self, name: str) -> Estimate | None:

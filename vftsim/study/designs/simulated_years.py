@@ -26,7 +26,7 @@ from vftsim.platform.protection.when import Instant
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table, in_words
 from vftsim.sampling import Streams, renewals_ns
 from vftsim.spec.units import S
-from vftsim.stats import Estimate, mean_interval
+from vftsim.stats import Estimate, mean_interval, stratified_interval
 from vftsim.stats.estimate import plain
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
@@ -196,7 +196,9 @@ def measure(machine: Machine, crashes: int) -> Measured:
         ]
         waits = math.fsum(_redundant_after_s(machine, each, outage_s) for each, outage_s in living)
         outages = math.fsum(outage_s + machine.copy_stop_s(each) for each, outage_s in living)
-        around_s = mean_interval(costs_s, CONFIDENCE).half_width
+        jump_s = failover.longer_by_s(machine.protection) if isinstance(rate.fault, PrimaryCrash) else 0.0
+        mean = stratified_interval(costs_s, CONFIDENCE, jump_s)
+        around_s = max(mean.high - mean.mean, mean.mean - mean.low)
         return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s)
 
     kinds = []
@@ -368,7 +370,7 @@ class MachineYears:
         """Seconds down in a year by the chain; its interval is that of the measured outages, which are independent."""
         half_s = math.sqrt(math.fsum((kind.rate_per_s * YEAR_S * kind.protected.around_s) ** 2 for kind in self.kinds))
         low, high = self.chain_down_s - half_s, self.chain_down_s + half_s
-        whole = Estimate(self.chain_down_s, half_s, low, high, self.crashes, CONFIDENCE, "skew-corrected t")
+        whole = Estimate(self.chain_down_s, half_s, low, high, self.crashes, CONFIDENCE, "stratified t")
         return whole if self.crashes >= FEWEST_RUNS else replace(whole, kind="range")
 
     @property
