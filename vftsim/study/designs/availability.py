@@ -305,12 +305,17 @@ def _reprotection_s(study: failover.FailoverStudy) -> float:
 
 
 def _each_failed(study: failover.FailoverStudy, of_restart: float) -> list[float]:
-    """Return how many attempts fail by a crash of each host: of a restart all that come meanwhile; nan: none counts."""
+    """Return how many attempts fail by a crash of each host: of a restart all that come meanwhile; nan: none counts.
+
+    What fails in the copy that follows either crash is among them; where it is not over in the runs, as found apart.
+    """
     if not any(each.failed for each in study.failovers):
         return [math.nan] * len(study.failovers)
+    in_copies = 2 * sum(study.failovers[0].of_copy.values())
     of_backups = [sum(each.of_backup.failed.values()) if each.of_backup else 0 for each in study.failovers]
     of_crashes = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
-    return [of_crash + of_backup for of_crash, of_backup in zip(of_crashes, of_backups, strict=True)]
+    later = [0 if each.is_protected_again else in_copies for each in study.failovers]
+    return [math.fsum(counts) for counts in zip(of_crashes, of_backups, later, strict=True)]
 
 
 _OF_CRASHES = ("mechanism", "came back", "outage s", "by backup's host s", "protected again after s", "copy's stop s")

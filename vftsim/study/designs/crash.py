@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from vftsim.composition.hosts import DomainSpec
@@ -36,7 +36,7 @@ from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
 from vftsim.platform.protection.account import is_more_to_come
 from vftsim.platform.protection.channel import ChannelFields
-from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
+from vftsim.platform.protection.faults import BackupCrash, FaultSpec, Pause, PrimaryCrash
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.migration import ReprotectionSpec, plan_copy
 from vftsim.platform.protection.outcome import Protection
@@ -65,6 +65,8 @@ class CrashTask:
     watched_until_ns: int
     of_backup: bool = False
     """Whether the backup's host crashes at the same instant of another run, too."""
+    copy_spec: ModelSpec | None = None
+    """The model for as long as the stop that ends a copy is watched, if what fails in it is to be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ class Failover:
     """Whether a takeover was under way when the run ended."""
     of_backup: BackupFailure | None = None
     """A crash of the backup's host at the same instant, if that was played."""
+    of_copy: dict[str, int] = field(default_factory=dict)
+    """As :attr:`failed`, by a stop as long as that which ends the copy; empty: not asked."""
 
     @property
     def recovered(self) -> bool:
@@ -127,6 +131,11 @@ class Failover:
     def away_s(self) -> float:
         """The outage, or, where no client asked again, the time until the guest could be reached."""
         return self.outage_s if self.recovered else self.back_s
+
+    @property
+    def is_protected_again(self) -> bool:
+        """Whether the copy that restores redundancy was over by the end of the run."""
+        return any(what == PROTECTED and time_s > 0 for time_s, what in self.timeline)
 
     @property
     def is_for_good(self) -> bool:
@@ -187,6 +196,21 @@ class _Watched:
 
 
 def simulate_crash(task: CrashTask) -> Failover:
+    """Run one replication with and without the crash, and what else is asked."""
+    failover = _failover(task)
+    return failover if task.copy_spec is None else replace(failover, of_copy=_of_copy(task, task.copy_spec))
+
+
+def _of_copy(task: CrashTask, spec: ModelSpec) -> dict[str, int]:
+    """Return what fails more if the guest stands still, from the instant of the crash on, as at the end of a copy."""
+    stop_ns = round(planned_stop_s(spec, task.domain) * S)
+    stop = Pause(at=Instant("run", task.crash_ns), domain=task.domain, duration=stop_ns)
+    specs = (spec.model_copy(update={"faults": faults}) for faults in ((stop,), ()))
+    stopped, undisturbed = (_of_domain(task, run_model(each, task.seed, task.replication)) for each in specs)
+    return _more_failed(stopped, undisturbed)
+
+
+def _failover(task: CrashTask) -> Failover:
     """Run one replication with and without the crash, and with one of the backup's host if that is asked."""
     at = Instant("run", task.crash_ns)
     crashed = _watched_well(task, PrimaryCrash(at=at, domain=task.domain), LIVE)

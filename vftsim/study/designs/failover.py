@@ -186,8 +186,14 @@ class FailoverStudy(Printed):
         return (
             f"The copy that restores redundancy (reprotection), at {format_rate(copy_again.rate)} while "
             f"{format_rate(copy_again.dirty_rate)} of memory are dirtied, stops the guest for {stop_s:.4g} s at its "
-            "end: in a year's downtime that counts, what fails in it nowhere"
+            f"end: in a year that counts, with what fails in it{self._in_copy}"
         )
+
+    @property
+    def _in_copy(self) -> str:
+        """What fails in the stop that ends the copy, where that was found, in words."""
+        failed = ", ".join(f"{count} of {name}" for name, count in self.failovers[0].of_copy.items())
+        return f" ({failed})" if failed else ""
 
     @property
     def _in_part(self) -> str:
@@ -296,7 +302,16 @@ class Crashes:
     def takes(self, model: Model) -> Needs:
         """Return what the crashes of a model take: each is run with and without it."""
         runs = 3 if self.strikes_backup(model) else 2
-        return needs_of(at_rest(model, self.load, self.watched_ns(model))[0]).times(runs * self.count)
+        needs = needs_of(at_rest(model, self.load, self.watched_ns(model))[0]).times(runs * self.count)
+        of_copy = self.copy_of(model)
+        return needs + needs_of(of_copy).times(2) if of_copy else needs
+
+    def copy_of(self, model: Model) -> ModelSpec | None:
+        """Return the model for as long as it is watched with the stop that ends a copy, if that is a long one."""
+        stop_s = planned_stop_s(model.spec, self.domain_of(model))
+        length_ns = self.watched_ns(model) + round(stop_s * S)
+        is_known = stop_s > _LONG_STOP_S and length_ns <= LONGEST_NS
+        return at_rest(model, self.load, length_ns)[0] if is_known else None
 
     def strikes_backup(self, model: Model) -> bool:
         """Whether there is a backup, and its host crashes."""
@@ -373,6 +388,8 @@ def _planned(model: Model, crashes: Crashes, seed: int) -> _Plan:
         n: CrashTask(spec, domain, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + watched_ns, of_backup)
         for n, instant_ns in enumerate(crash_instants(seed, crashes.count, crashes.span_ns))
     }
+    # Once: so many fail in a long stop that one says it.
+    tasks[0] = replace(tasks[0], copy_spec=crashes.copy_of(model))
     determinants = [domain, load, crashes.count, crashes.span_ns, watched_ns - crashes.span_ns, of_backup]
     return _Plan(model, spec, load, determinants, tasks)
 
