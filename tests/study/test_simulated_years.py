@@ -1,6 +1,6 @@
 """Simulated years: the chain against closed forms, faults that meet each other, years beside the chain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +118,29 @@ def test_who_asks_seldom_beside_others_makes_no_outage_shorter(kind):
     alone, _ = year(kind, crash(1000.25))
     assert beside.down_s == pytest.approx(alone.down_s, abs=0.1)
     assert beside.down_s > 1.0
+
+
+@pytest.mark.parametrize("kind", ["ha_restart", "lockstep"])
+def test_an_outage_that_the_loads_own_gaps_hide_is_the_time_away(kind):
+    """Whoever may wait for minutes anyway notices no takeover: that of 20 requests a second is longer by two gaps."""
+    asked, machine = year(kind, crash(1000.25))
+    hidden = simulate_year(YearTask(machine, (1e6,) * TRAFFIC, 0))
+    assert asked.down_s - 0.5 < hidden.down_s < asked.down_s
+    assert hidden.down_s > 1.0
+
+
+def test_a_load_with_longer_gaps_than_outages_is_told():
+    """One request in 30 s: hosts that fail 36 times a year cost the pair what takeovers take, 2 to 4 s each."""
+    load = "workloads={load: {kind: open_requests, to: vm, rate: 2 /min, gap_cv: 0}}"
+    seldom = load_model(MODEL, [load, "faults=[]"])
+    found = simulated_years(seldom, ("lockstep",), HostFailures(10 * DAY_S), 2, 2, Execution(1, 1))
+    (pair,) = found.found.values()
+    assert 36.5 * 2.0 < pair.chain_down_s < 36.5 * 4.0
+    shown = " ".join(as_text(found.blocks(), 200).split())
+    assert "lockstep: the load leaves up to 30 s between packets without faults" in shown
+    assert pair.of_rare_load
+    often = replace(pair, kinds=tuple(replace(k, protected=replace(k.protected, unnoticed=0)) for k in pair.kinds))
+    assert not often.of_rare_load
 
 
 def test_the_stop_of_a_copy_counts_once():

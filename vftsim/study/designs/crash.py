@@ -15,7 +15,8 @@ An episode is faults of a model's machine in a steady state, and what clients se
 that are far apart nothing happens that a year's availability hangs on, so a year is simulated as episodes: each begins
 well before its first fault and ends when redundancy is long back.  The outage of a fault is the longest time from
 packet to packet that ends in its own stretch, from it to the next fault or the end, if that is longer than any without
-faults; the stop at the end of a copy that restores redundancy is none, since as planned it counts beside.
+faults, else the time until the guest could be reached; the stop at the end of a copy that restores redundancy is none,
+since as planned it counts beside.
 """
 
 from __future__ import annotations
@@ -508,6 +509,8 @@ class Episode:
     """Whether redundancy went and was not back at the end."""
     protected_s: float
     """From the fault until redundancy was back; 0 if it did not go, or is not back."""
+    away_s: float
+    """From the fault until the guest could be reached again; 0 if it never went, or did not come back."""
 
 
 def simulate_episode(task: EpisodeTask) -> Episode:
@@ -535,6 +538,7 @@ def simulate_episode(task: EpisodeTask) -> Episode:
         watched.is_dead,
         bool(redundant) and not is_back,
         (redundant[-1][0] - task.from_ns) / S if is_back else 0.0,
+        0.0 if back_ns is None else (back_ns - task.from_ns) / S,
     )
 
 

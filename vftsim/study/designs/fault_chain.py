@@ -27,6 +27,8 @@ class Effect:
     """Share of the faults that are the end of the machine."""
     around_s: float = 0.0
     """Half the interval of what it costs on average, of the instants at which it was measured."""
+    unnoticed: int = 0
+    """Of those instants how many made no longer gap between packets than there are without faults."""
 
     def cost_s(self, restart_s: float) -> float:
         """Return the mean time down by one fault."""

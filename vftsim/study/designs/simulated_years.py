@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import Any
 
 from vftsim.composition.views import struck_by
@@ -199,7 +199,8 @@ def measure(machine: Machine, crashes: int) -> Measured:
         jump_s = failover.longer_by_s(machine.protection) if isinstance(rate.fault, PrimaryCrash) else 0.0
         mean = stratified_interval(costs_s, CONFIDENCE, jump_s)
         around_s = max(mean.high - mean.mean, mean.mean - mean.low)
-        return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s)
+        unnoticed = sum(each.gap_s <= quiet_s[number % TRAFFIC] for number, (each, _) in enumerate(episodes))
+        return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s, unnoticed)
 
     kinds = []
     for rate in machine.rates:
@@ -289,7 +290,8 @@ def simulate_year(task: YearTask) -> Year:
 
 
 def _outage_s(episode: Episode, quiet_s: float) -> float:
-    return episode.gap_s if episode.gap_s > quiet_s else 0.0
+    """Return what clients see of a fault; where nobody could tell it from the load's own gaps, how long it was away."""
+    return episode.gap_s if episode.gap_s > quiet_s else episode.away_s
 
 
 def _redundant_after_s(machine: Machine, episode: Episode, outage_s: float) -> float:
@@ -313,7 +315,22 @@ class MachineYears:
     chain_down_s: float
     chain_waits_s: float
     """Seconds a year until redundancy is back; 0 without a backup."""
+    quiet_s: float
+    """Longest time from packet to packet without faults, on average."""
     years: tuple[Year, ...]
+
+    @property
+    def of_rare_load(self) -> str:
+        """That crashes of hosts, which change something, were not noticed by those who ask seldom; else nothing."""
+        hosts = [each for each in self.kinds if each.name in _HOSTS and each.protected.unprotected_s > 0.0]
+        unnoticed = sum(each.protected.unnoticed for each in hosts)
+        if not unnoticed:
+            return ""
+        return (
+            f"the load leaves up to {self.quiet_s:.3g} s between packets without faults, and of {self.crashes} crashes "
+            f"of each host {unnoticed} made no longer gap: a takeover counts until the guest could be reached, and "
+            "answers that wait for the backup's host not at all; those that did make one count with the whole gap"
+        )
 
     @property
     def down_s(self) -> Estimate:
@@ -455,6 +472,7 @@ class SimulatedYears(Printed):
                 "together."
             ),
             *(Note(text, warns=True) for text in failover.lost_in_its_crash(self.model)),
+            *(Note(f"{kind}: {text}", warns=True) for kind, each in self.found.items() if (text := each.of_rare_load)),
             *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
         ]
 
@@ -474,7 +492,8 @@ def rates_of(model: Model, failures: HostFailures) -> tuple[Rate, ...]:
     """Return what strikes the machine of a model: its hosts, and the model's faults that come at a mean time."""
     start, domain = Instant("run", 0), failover.Crashes().domain_of(model)
     mean_s = failures.mtbf_s / (1.0 - failures.common)
-    rates = [Rate("primary host", PrimaryCrash(at=start), mean_s), Rate("backup host", BackupCrash(at=start), mean_s)]
+    faults = (PrimaryCrash(at=start), BackupCrash(at=start))
+    rates = [Rate(name, fault, mean_s) for name, fault in zip(_HOSTS, faults, strict=True)]
     for number, fault in enumerate(model.spec.faults):
         if fault.repeat is not None and fault.repeat.mean is not None and domain in struck_by(model.spec, fault):
             kind: str = fault.kind  # type: ignore[attr-defined]
@@ -521,8 +540,10 @@ def simulated_years(
         machine = machines[kind]
         shares = shares_of(effect.kinds, restart_s, machine.reprotection_ns / S)
         down_s, waits_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
-        has_backup = machine.protection.has_backup
-        found[kind] = MachineYears(effect.kinds, crashes, restart_s, has_backup, down_s, waits_s, tuple(of_years))
+        has_backup, quiet_s = machine.protection.has_backup, fmean(effect.quiet_s)
+        found[kind] = MachineYears(
+            effect.kinds, crashes, restart_s, has_backup, down_s, waits_s, quiet_s, tuple(of_years)
+        )
     manifest = execution.manifest([model], "simulated years", years)
     return SimulatedYears(model, failures, rates, found, refused, manifest)
 
@@ -550,6 +571,7 @@ def years_take(model: Model, kinds: Sequence[str], failures: HostFailures, years
 
 
 _DAY_S = 86_400.0
+_HOSTS = ("primary host", "backup host")
 _DOWNTIME = "Downtime: as clients see it; where none asks again, until the guest could be reached."
 _RESTS_ON = (
     "The chain rests on crashes at instants of each kind of fault (-n), the simulation on years; they agree where they "
