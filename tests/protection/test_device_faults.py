@@ -224,6 +224,35 @@ def test_both_paths_lost_and_the_storage_too():
         assert run.moments["secondary live"] > fenced_ns
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("fault", "storage", "latency_ms", "alone_ms"),
+    [
+        ("backup_crash", None, 5, 303.916),
+        ("backup_crash", ("300 ms", "20 ms"), 5, 325.0),
+        ("channel_loss", None, 40, 338.916),
+    ],
+)
+def test_a_primary_goes_on_alone_when_it_has_the_lock(fault, storage, latency_ms, alone_ms, engine):
+    """The state of 200 ms leaves from 200.953 to 208.916 ms; 90 ms later the primary asks, 5 or 40 ms before it has it.
+
+    The storage is lost between, or the backup's patience of 120 ms ends at 323 ms: who asked first has it first.
+    """
+    failover = {"detection": {"timeout": 120 * MS, "backup_timeout": 90 * MS}, "fencing": True}
+    losses = [{"kind": "storage_loss", "at": storage[0], "duration": storage[1]}] if storage else []
+    run = play(
+        protection=A.parameters(reprotection=None, failover={**failover, "storage_latency": latency_ms * MS}),
+        chunk_ns=371_713,
+        chunk_is_output=True,
+        faults=[{"kind": fault, "at": "203.3 ms"}, *losses],
+        until_ns=600 * MS,
+        engine_type=engine,
+    ).run
+    assert run.moments["primary goes on alone"] == pytest.approx(alone_ms * MS, abs=1000)
+    assert "primary fenced" not in run.moments
+    assert min(time_ns for time_ns, _ in run.seen if time_ns > 210 * MS) == run.moments["primary goes on alone"]
+
+
 # The backup's processor
 
 

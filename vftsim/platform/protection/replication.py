@@ -533,12 +533,24 @@ def on_channel_restored(sim: Sim, guard: Guard, replication: Replication = BESID
 
 @timer(replications, "alone")
 def on_alone(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
-    """The primary gives its backup up: everything held leaves."""
+    """The primary gives its backup up; with fencing it asks for the lock."""
     if guard.dead or replication.is_cut:
         return
     back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
-    if replication.is_fenced and back_ns > sim.now_ns:
+    if not replication.is_fenced:
+        continue_alone(sim, guard)
+    elif back_ns > sim.now_ns:
         replication.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)
+    else:
+        # Its backup, which has not asked yet, asks in vain.
+        replication.alarm = 0
+        lock_ns = locked_ns(sim, guard, True, sim.now_ns, replication.storage_ns)
+        replication.alone = at(sim, lock_ns, EventKind.CONTROL, ENTITY, on_locked, guard.row)
+
+
+def continue_alone(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
+    """Go on without a backup: everything held leaves."""
+    if guard.dead or replication.is_cut:
         return
     replication.step = 0
     stop_following(sim, guard, replication)
@@ -546,13 +558,15 @@ def on_alone(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     replication.state = SPLIT if replication.is_split else UNPROTECTED
     account.note_alone(sim, guard)
     audit.end(sim, guard.audit)
-    if replication.is_fenced:
-        replication.alarm = 0
     go_alone(sim, guard)
     # What waited leaves before anything new.
     machine.resume(sim, guard, machine.STATE)
     if replication.is_fenced or replication.is_backup_dead:
         reprotection.start(sim, guard)
+
+
+on_locked = timer(replications, "alone")(continue_alone)
+"""The primary has the lock."""
 
 
 # What kinds of such mechanisms share
