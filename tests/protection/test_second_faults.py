@@ -162,6 +162,28 @@ def test_a_backup_that_crashes_before_it_lives_never_lives_beside_its_primary(ki
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
+def test_a_pause_ends_with_the_host_on_which_it_was_made(kind):
+    """The guest stands still from 90 ms on, its host crashes at 103.3; another pause holds where it is by then."""
+    first = {"kind": "pause", "at": "90 ms", "duration": "250 ms"}
+    later = {"kind": "pause", "at": "250 ms", "duration": "20 ms"}
+    crash = {"kind": "primary_crash", "at": f"{CRASH_NS} ns"}
+    run = play(
+        protection={**MECHANISMS[kind], "reprotection": None},
+        chunk_ns=900_001,
+        chunk_is_output=True,
+        until_ns=400 * MS,
+        faults=[first, crash, later],
+    ).run
+    live_ns = run.moments["secondary live"]
+    assert live_ns < 250 * MS
+    assert run.moments["pause over"] == 270 * MS
+    times = [time_ns for time_ns, _ in run.seen]
+    assert any(live_ns < time_ns < live_ns + 2 * MS for time_ns in times)
+    assert any(270 * MS < time_ns < 272 * MS for time_ns in times)
+    assert not any(250 * MS < time_ns < 270 * MS for time_ns in times)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
 def test_a_timeline_ends_with_its_run(kind):
     """The failure is declared some 50 ms after the crash: not in a run that ends after one."""
     world = run(kind, ("primary_crash", 399 * MS))

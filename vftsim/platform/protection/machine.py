@@ -147,9 +147,11 @@ def connect(sim: Sim, guard: Guard) -> None:
 
 
 def move(sim: Sim, guard: Guard) -> None:
-    """Put the machine on another host, whose network card works."""
+    """Put the machine on another host, whose network card works; what paused it on the one before pauses it no more."""
     for port in ports.listed(sim, port_list, guard.ports):
         port.dead_card = 0
+    guard.pause_end_ns = 0
+    resume(sim, guard, PAUSE)
 
 
 def mask_ports(sim: Sim, guard: Guard) -> None:

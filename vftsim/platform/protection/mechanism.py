@@ -291,7 +291,8 @@ def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
 @event
 def on_pause_over(sim: Sim, guard: Guard) -> None:
     """A pause is over; the guest continues unless another one lasts longer."""
-    if sim.now_ns >= guard.pause_end_ns:
+    if guard.pause_end_ns != 0 and sim.now_ns >= guard.pause_end_ns:
+        guard.pause_end_ns = 0
         machine.resume(sim, guard, machine.PAUSE)
         note(sim, guard, PAUSE_OVER)
 
