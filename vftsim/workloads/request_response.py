@@ -38,7 +38,16 @@ from vftsim.workloads.common import WorkloadRow, duration_ns, new_packet, unread
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, begins_ns, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, UNANSWERED, Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
-from vftsim.workloads.windows import Window, begin_message, goes_on_at_client, open_bytes, widen
+from vftsim.workloads.windows import (
+    Window,
+    begin_message,
+    carry_next,
+    forget_window,
+    goes_on_at_client,
+    open_bytes,
+    widen,
+    widen_sender,
+)
 from vftsim.workloads.wire import Wire
 
 request_response = io.workload.kind("request_response")
@@ -148,7 +157,7 @@ def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     made = new_packet(sim, exchange.flow, exchange.port, client.row, client.row, client.request, size_bytes)
     if is_closed(exchange):
         begin_message(sim, made, open_bytes(sim, client.requests))
-        widen(sim, client.requests, made, client.requests.round_ns)
+        widen_sender(sim, client.requests, made, client.requests.round_ns, False)
     else:
         begin_message(sim, made, 0)
     send_to_host(sim, made)
@@ -193,6 +202,9 @@ def on_no_answer(sim: Sim, client: Client) -> None:
         wait_for_answer(sim, client)
         return
     exchange.repeated += 1
+    # Which of the two was lost the client does not know, and both have been idle for its wait.
+    forget_window(client.requests)
+    forget_window(client.answers)
     send_request(sim, exchange, client)
 
 
@@ -239,8 +251,9 @@ def goes_on(sim: Sim, exchange: Exchange, client: Client, packet: int) -> bool:
         widen(sim, client.answers, packet, links(sim)[cards(sim)[io.ports(sim)[exchange.port].card].to_host].latency_ns)
         return goes_on_at_client(sim, packet)
     round_ns = sim.now_ns - io.packets(sim)[packet].sent_ns
-    goes_on_at_client(sim, packet)
-    widen(sim, client.requests, packet, round_ns)
+    carry_next(sim, io.packets(sim)[packet])
+    widen_sender(sim, client.requests, packet, round_ns, False)
+    send_to_host(sim, packet)
     return True
 
 

@@ -5,8 +5,9 @@ Rule (RFC 5681, 3.1 and 4.1; constants of Linux):
 * A connection sends ``initial_window`` segments of 1460 bytes (10: RFC 6928), and the next window when these are
   acknowledged: twice as much.  The window grows by what is acknowledged if half of it was under way (Linux,
   ``tcp_is_cwnd_limited``), up to :data:`LARGEST_WINDOW_BYTES` that the receiver takes.
-* A connection that is kept open keeps its window, and begins with the first one again after it has been idle for
-  longer than the time-out of retransmission.  Calls of a service go by the one that was used last (Go, ``net/http``);
+* A connection that is kept open keeps its window, and begins with the first one again when it has been idle for
+  longer than the time-out of retransmission, since the last of it left.  So it does after a time-out (simplification:
+  RFC 5681, 3.1, has one segment then).  Calls of a service go by the one that was used last (Go, ``net/http``);
   assumption: each of those that overlap has one with that window.
 * Each window passes the port of its guest, and a guard holds it as any output; so it does acknowledgements by a guest.
   Where each round trip waits for a state, so does each window.
@@ -26,7 +27,7 @@ queue that is full lets messages wait), congestion avoidance, delayed acknowledg
 
 from vftsim.kernel import Record, Sim
 from vftsim.platform.io.host_cards import cards, return_to_host, send_to_host
-from vftsim.platform.io.link import links, transmission_ns
+from vftsim.platform.io.link import backlog_ns, links, transmission_ns
 from vftsim.platform.io.packet import FULL_FRAME_BYTES, Packet, flows, packets, ports, window_bytes
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
@@ -54,7 +55,34 @@ class Window(Record):
 
 def open_bytes(sim: Sim, window: Window) -> int:
     """Return how much may leave at once; 0: the first window."""
-    return window.size_bytes if sim.now_ns - window.used_ns <= window.round_ns + IDLE_NS else 0
+    return open_at(window, sim.now_ns)
+
+
+def open_at(window: Window, time_ns: int) -> int:
+    """Return how much what leaves at an instant may be; 0: the first window."""
+    return window.size_bytes if time_ns - window.used_ns <= window.round_ns + IDLE_NS else 0
+
+
+def forget_window(window: Window) -> None:
+    """Begin with the first window again: a message was lost."""
+    window.size_bytes = 0
+
+
+def widen_sender(sim: Sim, window: Window, packet: int, round_ns: int, is_guest: bool) -> None:
+    """Let a packet that is about to leave a client, or a guest for another one, use its sender's window.
+
+    That hears of it after the line's time and latency, or after ``round_ns`` as of what went before, if that is longer.
+    What waits at its sender because the line's queue is full is taken as if that let it leave.
+    """
+    made = packets(sim)[packet]
+    port = ports(sim)[made.port]
+    if port.first_window_bytes == 0:
+        return
+    card = cards(sim)[port.card]
+    link = links(sim)[card.from_host if is_guest else card.to_host]
+    # Between guests there are two links each way.
+    ways_ns = (4 if is_guest else 2) * link.latency_ns
+    widen(sim, window, packet, max(round_ns, backlog_ns(sim, link) + transmission_ns(link, made.size_bytes) + ways_ns))
 
 
 def widen(sim: Sim, window: Window, packet: int, round_ns: int) -> None:
@@ -64,7 +92,8 @@ def widen(sim: Sim, window: Window, packet: int, round_ns: int) -> None:
     # Most connections never send more than the first window.
     if first_bytes == 0 or (window.size_bytes == 0 and 2 * made.size_bytes <= first_bytes):
         return
-    present_bytes = max(open_bytes(sim, window), first_bytes)
+    # A receiver takes note when the packet has come, on a slow line long after it left.
+    present_bytes = max(open_at(window, made.sent_ns), first_bytes)
     if 2 * made.size_bytes > present_bytes:
         present_bytes = min(present_bytes + made.size_bytes, LARGEST_WINDOW_BYTES)
     window.size_bytes = present_bytes
@@ -75,6 +104,7 @@ def widen(sim: Sim, window: Window, packet: int, round_ns: int) -> None:
 def begin_answer(sim: Sim, packet: int) -> None:
     """Let the packet of a message to a client be its first window."""
     answer = packets(sim)[packet]
+    answer.sent_ns = sim.now_ns
     if 0 < ports(sim)[answer.port].first_window_bytes < answer.size_bytes:
         begin_message(sim, packet, window_bytes(sim, flows(sim)[answer.flow], packet))
 
@@ -142,7 +172,12 @@ def goes_on_in_guest(sim: Sim, packet: int) -> bool:
         acknowledge(message)
     else:
         return False
-    port = ports(sim)[message.port]
+    put_out_or_wait(sim, packet)
+    return True
+
+
+def put_out_or_wait(sim: Sim, packet: int) -> None:
+    """Send a window or an acknowledgement from a guest, when there is room."""
+    port = ports(sim)[packets(sim)[packet].port]
     if not put_out(sim, port, packet):
         wait_for_slot(sim, port, packet, 0)
-    return True

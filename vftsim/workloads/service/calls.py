@@ -24,7 +24,16 @@ from vftsim.workloads.service.records import (
     services,
     visits,
 )
-from vftsim.workloads.windows import begin_message, goes_on_in_guest, open_bytes, widen
+from vftsim.workloads.windows import (
+    begin_message,
+    carry_next,
+    forget_window,
+    goes_on_in_guest,
+    open_bytes,
+    put_out_or_wait,
+    widen,
+    widen_sender,
+)
 
 
 def plan_calls(sim: Sim, service: Service, packet: int) -> None:
@@ -115,8 +124,10 @@ def direct(sim: Sim, plan: Plan, call: Call, copy: int) -> None:
 
 
 def note_timeout(sim: Sim, call: Call) -> None:
-    """The copy at which a call was directed has not answered in time."""
+    """The copy at which a call was directed has not answered in time: its connection is closed (Go, ``net/http``)."""
     peer = peers(sim)[call.route]
+    forget_window(peer.requests)
+    forget_window(peer.answers)
     peer.fails += 1
     peer.failed_ns = sim.now_ns
     peer.checked_ns = sim.now_ns
@@ -135,8 +146,8 @@ def forget_peers(sim: Sim, plan: Plan) -> None:
     while route < plan.first_route + plan.routes:
         peer = peers(sim)[route]
         peer.fails = 0
-        peer.requests.size_bytes = 0
-        peer.answers.size_bytes = 0
+        forget_window(peer.requests)
+        forget_window(peer.answers)
         route += 1
 
 
@@ -181,7 +192,7 @@ def send_call(sim: Sim, call: Call) -> None:
     made = new_packet(sim, flow, port, call.row, call.route, call.uses, size_bytes)
     window = peers(sim)[call.route].requests
     begin_message(sim, made, open_bytes(sim, window))
-    widen(sim, window, made, window.round_ns)
+    widen_sender(sim, window, made, window.round_ns, True)
     send_or_wait(sim, made)
 
 
@@ -205,8 +216,9 @@ def goes_on_at_asker(sim: Sim, packet: int) -> bool:
         widen(sim, peer.answers, packet, one_way_ns(sim, made))
         return goes_on_in_guest(sim, packet)
     round_ns = sim.now_ns - made.sent_ns
-    goes_on_in_guest(sim, packet)
-    widen(sim, peer.requests, packet, round_ns)
+    carry_next(sim, made)
+    widen_sender(sim, peer.requests, packet, round_ns, True)
+    put_out_or_wait(sim, packet)
     return True
 
 
