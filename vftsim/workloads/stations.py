@@ -47,7 +47,12 @@ class StationsSpec(Spec):
     )
     rate: BitRate = Field(1_000_000_000, gt=0, description="Rate of a client's link.")
     latency: DurationNs = Field(5_000, description="One way, beside transmission. Assumption: cable and switch.")
-    queue: ByteCount = Field(256 * 1024, gt=0, description="A client's transmit queue. Assumption.")
+    queue: ByteCount = Field(
+        256 * 1024,
+        gt=0,
+        description="A client with a link of its own that has waited for room sends on when so much is left in its "
+        "transmit queue, which holds twice as much. Assumption.",
+    )
     flow_control: bool = Field(
         False, description="Switch and cards send pause frames (IEEE 802.3x): a full switch stops the clients."
     )
