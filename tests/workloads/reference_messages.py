@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from tests.workloads.reference_tcp import ARRIVAL, DELIVERY, TIMER, WORK, Clock, S
+from tests.reference_clock import ARRIVAL, DELIVERY, TIMER, WORK, Clock, S
 
 FRAME, ACKNOWLEDGEMENT = 1538, 90
 LARGEST_WINDOW = 3 << 20

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.reference_clock import MS, S
 from tests.workloads import lab
 from tests.workloads.listening import listen, lose
 from tests.workloads.reference_messages import FRAME, Setting, Test
-from tests.workloads.reference_tcp import S
 from vftsim.platform.io.packet import ports
 from vftsim.workloads import request_response as requests
 from vftsim.workloads.service.application import ServiceSpec
 
-MS = 1_000_000
 PARTS = (ServiceSpec, requests.RequestResponseSpec, requests.OpenRequestsSpec)
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.reference_clock import MS, S
 from tests.workloads.listening import listen, lose
-from tests.workloads.reference_tcp import S, Setting, Test
+from tests.workloads.reference_tcp import Setting, Test
 from tests.workloads.test_bulk_tcp import Bulk
 from vftsim.workloads.tcp import connection as tcp
-
-MS = 1_000_000
 
 
 class Listened(Bulk):
