@@ -44,7 +44,8 @@ consumed (``media-esxi``, ``media-esxi-shares-limits``, ``virtual-shared-core-es
 that its limit under esxi has held keeps what it is behind (``media-esxi-shares-limits``, ``virtual-shared-core-esxi``).
 By when the last entry of a log, or its acknowledgement, has come: the silence begins then (seven of ``ft-``; 23 ms
 later where the log is 23 ms on its way).  By ticks in whole microseconds
-(``virtual-shared-core-credit-no-boost``, 5 ms).
+(``virtual-shared-core-credit-no-boost``, 5 ms).  By RFC 3261, 13.3.1.4: a callee repeats its 200 until the ACK comes,
+also when its caller has given up meanwhile (``native-timeouts-408``).
 """
 
 from typing import Any

@@ -63,11 +63,10 @@ def judge(phase: Phase, attempt: Attempt) -> None:
 
 
 def end(sim: Sim, bench: Bench, attempt: Attempt) -> None:
-    """End an attempt and give its subscribers back."""
+    """End an attempt and give its subscribers back; a callee whose answer has no ACK does not know of it."""
     if attempt.ended:
         return
     attempt.ended = True
-    attempt.callee.timer = 0
     bench.over += 1
     scenario = attempt.scenario
     bench.ended[scenario] += 1
