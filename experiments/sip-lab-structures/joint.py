@@ -26,9 +26,9 @@ from collapse import LOADS, MODELS, STOPS, record
 from edge_step import edge_row
 
 from vftsim.calibrate.definition import CalibrationSpec, read_definition
-from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import as_run, delay_percentiles, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, residual
+from vftsim.calibrate.fitted import read_fit
 from vftsim.calibrate.plays import measured_runs
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec

@@ -8,8 +8,7 @@ import pytest
 from tests.calibrate.test_fit import PROXY, definition, lab
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN
 from vftsim.calibrate import fit as fit_module
-from vftsim.calibrate.around import coverage_of, profiles_of
-from vftsim.calibrate.fit import search_for
+from vftsim.calibrate.fit import coverage_of, profiles_of, search_for
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
 

@@ -5,11 +5,10 @@ import math
 import pytest
 
 from vftsim.calibrate import validate
-from vftsim.calibrate.accuracy import Base, Row, Verdict
+from vftsim.calibrate.accuracy import Base, Row, Verdict, groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.by_ramps import verdicts
 from vftsim.calibrate.by_runs import nulls_of, verdict_beside
 from vftsim.calibrate.capacities import CapacityRow, null_capacities
-from vftsim.calibrate.summary import groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import EnvironmentSpec, NullsSpec, RunTarget, RunValidationSpec, TargetsSpec
 from vftsim.errors import ModelFileError
 from vftsim.study.execution import Execution

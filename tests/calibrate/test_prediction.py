@@ -10,9 +10,9 @@ import pytest
 import vftsim
 from tests.calibrate.test_fit import definition, lab
 from tests.study.tiny import tiny
-from vftsim.calibrate.drawn import DrawableFit, read_fit, shipped_fits
 from vftsim.calibrate.figures import observe
 from vftsim.calibrate.fit import search_for
+from vftsim.calibrate.fitted import DrawableFit, read_fit, shipped_fits
 from vftsim.calibrate.prediction import RANGE_PERCENT, _points, figure_of, named, parts, predict
 from vftsim.cli.main import main
 from vftsim.composition.keys import read

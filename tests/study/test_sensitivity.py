@@ -215,8 +215,7 @@ def test_a_model_without_protection_has_no_prices():
 
 
 def test_fitted_parameters_have_the_ranges_of_their_intervals():
-    from vftsim.calibrate.drawn import read_fit
-    from vftsim.calibrate.spans import _fitted
+    from vftsim.calibrate.fitted import _fitted, read_fit
     from vftsim.composition.keys import read
 
     spec, fit = load_model("lab-virtual").spec, read_fit("sip-lab/virtual")
@@ -230,8 +229,7 @@ def test_fitted_parameters_have_the_ranges_of_their_intervals():
 
 def test_a_fitted_parameter_that_the_model_has_as_zero_goes_over_its_interval():
     """0 of the shipped model is within the interval of linux-lab/base; of a cost surely above 0 it is no multiple."""
-    from vftsim.calibrate.drawn import read_fit
-    from vftsim.calibrate.spans import spans_named
+    from vftsim.calibrate.fitted import read_fit, spans_named
 
     spec, key = load_model("linux-lab").spec, "domains.sut.applications.proxy.work_after_send"
     span, fit = spans_named(spec, (), fit="linux-lab/base")[key], read_fit("linux-lab/base")

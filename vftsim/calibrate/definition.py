@@ -7,7 +7,7 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from vftsim.spec import DURATION, Items, Quantity, Spec, find, read_document
+from vftsim.spec import DURATION, Items, Quantity, Spec, find, format_duration, read_document
 from vftsim.spec.suggest import instead, shown
 from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.spec.yaml_source import Node
@@ -169,6 +169,11 @@ def _quantity(text: str) -> Quantity:
     """Return the quantity that knows a text's unit; a duration where none does."""
     _, unit = number_and_unit(text) or (0.0, "")
     return quantity_of(unit) or DURATION
+
+
+def in_unit(value: float, unit: str) -> str:
+    """Return a parameter's number as text; a time in the unit that fits."""
+    return format_duration(value) if unit == "ns" else f"{value:.4g} {unit}".rstrip()
 
 
 def matches(name: str, pattern: str) -> bool:

@@ -4,7 +4,7 @@ Three things make a prediction uncertain: which traffic a run happens to have (r
 fitted numbers (parameters), and which of the accepted models is right (structures).  That none of them is, only rows
 that no fit used can tell (:mod:`vftsim.calibrate.structure_error`).
 
-A point is a set of parameters drawn from their joint fit (:mod:`vftsim.calibrate.drawn`); each is played in several
+A point is a set of parameters drawn from their joint fit (:mod:`vftsim.calibrate.fitted`); each is played in several
 replications with traffic of their own.  With D points of n runs and mean squares MSB between and MSW within points, the
 variance between replications is MSW and that of the parameters (MSB - MSW) / n, not below 0: the one-way layout with
 random effects (Searle, Casella and McCulloch, Variance Components, 1992, section 3.6).  What one run of the real
@@ -26,9 +26,9 @@ from typing import Any, Self
 import numpy as np
 
 from vftsim.calibrate.accuracy import step_number
-from vftsim.calibrate.drawn import DrawableFit, accepted
+from vftsim.calibrate.definition import in_unit
 from vftsim.calibrate.figures import observations_of, unit_of_figure
-from vftsim.calibrate.parameters import in_unit
+from vftsim.calibrate.fitted import DrawableFit, accepted
 from vftsim.calibrate.structure_error import ENOUGH, StructureError
 from vftsim.composition.keys import base_unit
 from vftsim.composition.model import ModelSpec

@@ -18,8 +18,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from vftsim.calibrate.accuracy import Row, is_relative
-from vftsim.calibrate.summary import kind_of
+from vftsim.calibrate.accuracy import Row, is_relative, kind_of
 from vftsim.errors import UsageError
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import shipped_dir

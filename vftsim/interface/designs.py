@@ -112,7 +112,7 @@ def sensitivity(
     replications : --replications, -n
         Replications of each point.
     """
-    from vftsim.calibrate.spans import spans_named
+    from vftsim.calibrate.fitted import spans_named
     from vftsim.study.designs import sensitivity as design
 
     base = as_model(model, overrides)

@@ -86,7 +86,7 @@ def predict(
         Figures, e.g. 'cpu', 'SES1/p99', 'step_6*', '*' for all (default: the usual ones).
     """
     from vftsim.calibrate import prediction
-    from vftsim.calibrate.drawn import read_fit
+    from vftsim.calibrate.fitted import read_fit
     from vftsim.calibrate.structure_error import read_held_out
     from vftsim.study.runs.estimate import total
 

@@ -60,7 +60,7 @@ def _typed(arguments: Mapping[str, Any]) -> str:
 def validate(call: StudyCall, *, common: Validating) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     from vftsim.calibrate import structure_error
-    from vftsim.calibrate.page import page
+    from vftsim.calibrate.validated import page
     from vftsim.cli.files import write_whole
     from vftsim.files import write_file
 
