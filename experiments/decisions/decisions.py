@@ -30,16 +30,14 @@ from table import put
 from vftsim.interface.plan import Plan
 from vftsim.report.markdown import markdown_table
 from vftsim.study.designs.choice import optimize
-from vftsim.study.designs.optimize import MET, MISSED, measured
+from vftsim.study.designs.optimize import MET, MISSED, measured, read_prices
 from vftsim.study.designs.optimize import Request as Choice
 from vftsim.study.designs.points import read_range
-from vftsim.study.designs.prices import read_prices
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.sensitivity import Request as Question
 from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, short_names
 from vftsim.study.execution import Execution
-from vftsim.study.figures.names import one_figure
-from vftsim.study.figures.objective import read_objective
+from vftsim.study.figures.names import one_figure, read_objective
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Silent
 from vftsim.study.store.store import Opening, Store

@@ -267,8 +267,7 @@ def remember_simulations() -> None:
 
 
 def _remember(owner: Any, name: str) -> None:
-    from vftsim.study.store.resumable import RunCache
-    from vftsim.study.store.store import Store
+    from vftsim.study.store.store import RunCache, Store
 
     original, known = getattr(owner, name), {}
 

@@ -20,7 +20,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import central_range, range_content
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.resumable import resumable_store
+from vftsim.study.store.store import resumable_store
 
 COST = "domains.sut.applications.proxy.touch_cost"
 REGISTER = "domains.sut.applications.proxy.register_touch_cost"

@@ -12,7 +12,7 @@ from vftsim.calibrate.fit import search_for, starts_of
 from vftsim.calibrate.run import _identity
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
-from vftsim.study.store.resumable import RunCache, resumable_store
+from vftsim.study.store.store import RunCache, resumable_store
 
 COST = f"{PROXY}.touch_cost"
 LOW, SPAN = 300_000.0, 1_200_000.0

@@ -13,7 +13,7 @@ from vftsim.cli.examples import EXAMPLES
 from vftsim.cli.main import command_line, main
 from vftsim.study.designs.axes import knob_of
 from vftsim.study.designs.protections import kinds_named, under
-from vftsim.study.figures.objective import read_objective
+from vftsim.study.figures.names import read_objective
 from vftsim.study.runs.model import load_model
 
 COMMANDS = sorted(command_line().commands)

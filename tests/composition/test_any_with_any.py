@@ -4,7 +4,7 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.study.figures.tables import is_service, short_owner
+from vftsim.study.figures.summary import is_service, short_owner
 
 US = 1_000
 

@@ -25,8 +25,7 @@ from vftsim.report.html import fragment, page
 from vftsim.report.pictures import write_figure
 from vftsim.spec.suggest import together
 from vftsim.stats.estimate import span
-from vftsim.study.blocks.origin import beside
-from vftsim.study.blocks.printed import page_of
+from vftsim.study.blocks.printed import beside, page_of
 
 pytestmark = pytest.mark.thorough
 

@@ -15,7 +15,7 @@ from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.decision_figures import computed
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.execution import Execution
-from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.figures.names import Objective, read_objective
 from vftsim.study.runs.model import load_model
 
 pytestmark = pytest.mark.thorough

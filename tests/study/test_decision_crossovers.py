@@ -16,7 +16,7 @@ from vftsim.study.designs.decision_crossovers import order_of
 from vftsim.study.designs.decision_figures import Protected
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.designs.protections import fitting
-from vftsim.study.figures.objective import Objective
+from vftsim.study.figures.names import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model
 

@@ -13,7 +13,7 @@ from vftsim.study.blocks.kept import write_answer
 from vftsim.study.designs.capacity_search import JudgedLoad, SearchSettings
 from vftsim.study.runs.workers import Interrupted, Workers
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.resumable import RunCache, resumable_store
+from vftsim.study.store.store import RunCache, resumable_store
 
 SETTINGS = SearchSettings(probability=0.5, resolution=8.0, runs_per_level=8, budget=24)
 

@@ -23,8 +23,7 @@ from vftsim.study.designs.capacity_by_search import level_blocks
 from vftsim.study.designs.capacity_search import CapacityRequest
 from vftsim.study.designs.resources import limit_in_words
 from vftsim.study.execution import Execution
-from vftsim.study.figures.names import at_any_count, one_figure
-from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.figures.names import Objective, at_any_count, one_figure, read_objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model, shipped_models
 from vftsim.study.runs.progress import Progress

@@ -22,17 +22,21 @@ from vftsim.study.designs.optimize import (
     MET,
     MISSED,
     OPEN,
+    PriceTable,
     Request,
     Search,
     candidates_of,
+    cost_of,
     price_units,
+    prices_schema,
+    quantities_of,
     read_choice,
+    read_prices,
     verdict_of,
 )
-from vftsim.study.designs.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
 from vftsim.study.designs.runner import Evaluator, simulate
 from vftsim.study.execution import Execution
-from vftsim.study.figures.objective import read_objective
+from vftsim.study.figures.names import read_objective
 from vftsim.study.runs.model import load_model
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=200", "measure.duration=100 ms", "measure.warm_up=50 ms")

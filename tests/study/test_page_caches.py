@@ -5,7 +5,7 @@ import pytest
 import vftsim
 from vftsim.composition.run import run_model
 from vftsim.study.designs.capacity import of_disks
-from vftsim.study.figures.page_caches import hidden_writes
+from vftsim.study.designs.run import hidden_writes
 from vftsim.study.runs.model import load_model
 
 MODEL = """

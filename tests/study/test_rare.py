@@ -15,7 +15,7 @@ from vftsim.study.designs.rare import RareStudy, rare_study, read_event, read_le
 from vftsim.study.execution import Execution
 from vftsim.study.runs.estimate import needs_of
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.resumable import resumable_store
+from vftsim.study.store.store import resumable_store
 
 QUEUE = """\
 format: 2

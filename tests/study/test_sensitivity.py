@@ -16,7 +16,7 @@ from vftsim.study.designs.runner import Evaluator, simulate
 from vftsim.study.designs.sensitivity import COMMAND, Asked, Request, sensitivity, short_names
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.resumable import resumable_store
+from vftsim.study.store.store import resumable_store
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=40", "measure.duration=100 ms", "measure.warm_up=50 ms")
 DOM0 = "domains.dom0.cpu"

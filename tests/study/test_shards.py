@@ -11,8 +11,7 @@ from vftsim.errors import UsageError
 from vftsim.files import sha256_of_file
 from vftsim.study.designs.past import merge
 from vftsim.study.execution import Shard
-from vftsim.study.store.database import DATABASE
-from vftsim.study.store.files import Ledger
+from vftsim.study.store.database import DATABASE, Ledger
 from vftsim.study.store.lock import DirectoryLock
 
 

@@ -21,7 +21,7 @@ from vftsim.study.designs.capacity import at_streams, meets, saturating_streams,
 from vftsim.study.designs.capacity_search import CapacityRequest, JudgedLoad
 from vftsim.study.designs.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
 from vftsim.study.execution import Execution
-from vftsim.study.figures.objective import Objective
+from vftsim.study.figures.names import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Workers

@@ -20,8 +20,9 @@ from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.platform.outcomes import DomainUse
 from vftsim.report.terminal import as_text
-from vftsim.study.designs import experiment, points, runner, study_blocks
-from vftsim.study.designs.study_blocks import shown
+from vftsim.study.designs import experiment, points, runner
+from vftsim.study.designs import study as designs_study
+from vftsim.study.designs.study import shown
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress
@@ -192,7 +193,7 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     """Memory of 10,000 points would be that of their models; nobody reads a figure of more than a thousand."""
     monkeypatch.setattr(points, "MOST_DRAWN", 2)
     monkeypatch.setattr(experiment, "MOST_DRAWN", 2)
-    monkeypatch.setattr(study_blocks, "_MOST_ROWS", 2)
+    monkeypatch.setattr(designs_study, "_MOST_ROWS", 2)
     made_at: list[tuple[str, ...]] = []
     make = points.Source.at
     monkeypatch.setattr(points.Source, "at", lambda *given: made_at.append(given[-1]) or make(*given))

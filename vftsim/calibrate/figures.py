@@ -23,7 +23,7 @@ from vftsim.labs.dataset import Dataset, Observations, read_dataset
 from vftsim.outcome import Entry, Outcome
 from vftsim.outcome.declare import ANY, Delays, Quotient
 from vftsim.spec.suggest import instead, shown
-from vftsim.study.figures.tables import WHOLE, is_service, short_owner
+from vftsim.study.figures.summary import WHOLE, is_service, short_owner
 from vftsim.workloads.parts import discover_parts
 
 _FURTHER = ("p99_9",)

@@ -43,7 +43,7 @@ from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.sampling.streams import Streams
 from vftsim.study.runs.workers import Workers
-from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import RunCache
 
 Array = NDArray[np.float64]
 _STEP = 0.08

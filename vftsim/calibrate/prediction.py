@@ -46,7 +46,7 @@ from vftsim.study.figures.frames import DataFrame, frame, rows
 from vftsim.study.figures.validity import MARK, is_outside
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
-from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import RunCache
 from vftsim.workloads.ramp import ramp_end
 
 Structure = tuple[ModelSpec, Sequence[DrawableFit]]

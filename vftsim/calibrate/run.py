@@ -36,7 +36,7 @@ from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
-from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import RunCache
 
 MOST_LABORATORIES = 1000
 _ROUNDING = 1e-9

@@ -69,8 +69,7 @@ class Plan(Generic[Answered]):
         """Return the answer, of a share of the runs if one is named, and remarks on it and on the directory."""
         from vftsim.study.blocks.kept import refuse_another, write_answer
         from vftsim.study.execution import WHOLE, Execution
-        from vftsim.study.store.resumable import resumable_store
-        from vftsim.study.store.store import Opening
+        from vftsim.study.store.store import Opening, resumable_store
 
         asked = tuple(model.digest() for model in (self.models if self.bases is None else self.bases))
         execution = Execution(self.seed, self.jobs, show, shard=shard or WHOLE, asked=asked)

@@ -262,7 +262,7 @@ def decide(
     from vftsim.study.designs.availability import HostFailures
     from vftsim.study.designs.decision_crossovers import DecisionRequest
     from vftsim.study.designs.protections import fitting, kinds_named, of_domain
-    from vftsim.study.figures.objective import read_objective
+    from vftsim.study.figures.names import read_objective
     from vftsim.study.runs.model import first_look_ns
 
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
@@ -313,8 +313,8 @@ def sweep(
     figures : --figure NAME
         A figure to show, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
     """
+    from vftsim.study.designs.experiment import plan_sweep
     from vftsim.study.designs.study import run_experiment
-    from vftsim.study.designs.sweep import plan_sweep
 
     name = None if model is None else str(model)
     varied = scheduler, as_texts(grid), tuple(overrides), protection

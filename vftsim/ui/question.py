@@ -15,7 +15,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec import DURATION, Document
 from vftsim.spec.suggest import shown
-from vftsim.study.figures.objective import read_objective
+from vftsim.study.figures.names import read_objective
 from vftsim.study.runs.model import Model, model_of
 from vftsim.ui.knobs import Knob, knobs_of
 

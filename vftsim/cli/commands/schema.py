@@ -15,7 +15,7 @@ def schema(kind: str | None = None) -> None:
     from vftsim.records.definition import record_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean
-    from vftsim.study.designs.prices import prices_schema
+    from vftsim.study.designs.optimize import prices_schema
     from vftsim.study.designs.study_spec import study_schema
     from vftsim.study.runs.model import models_schema
 

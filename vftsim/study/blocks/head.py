@@ -8,8 +8,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.report.blocks import Cell, Marked, Note
 from vftsim.stats import Estimate, binomial_interval
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.figures.offered import Missing
-from vftsim.study.figures.validity import MARK, below_table, is_outside, not_covered_line
+from vftsim.study.figures.validity import MARK, Missing, below_table, is_outside, not_covered_line
 from vftsim.study.runs.model import Model
 
 _INTERVALS = (

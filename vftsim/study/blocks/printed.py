@@ -1,19 +1,24 @@
-"""Results that describe themselves as blocks: for the terminal, a page, a notebook and a plot."""
+"""Results that describe themselves as blocks: for the terminal, a page, a notebook and a plot.
+
+A page ends with the origin of a result: enough to make it again, and to judge how far to trust it.
+"""
 
 # ruff: noqa: PLC0415 - what renders a result is imported by who asks for it
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Bars, Block, Chart, Note
+from vftsim.report.blocks import Answer, Bars, Block, Cards, Chart, Facts, Listing, Note, Table, Timeline
 from vftsim.spec.suggest import together
-from vftsim.study.blocks.origin import beside, origin_blocks
+from vftsim.study.runs.model import in_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,3 +147,183 @@ def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[
     commands = dict.fromkeys(str(each.origin["command"]) for each in results)
     title = f"{' beside '.join(labels)}: {together(list(commands))}"
     return title, beside([each.page_blocks() for each in results], [each.origin for each in results], labels)
+
+
+_DIGITS = 16
+_OF_SOURCES = {"measured", "calibrated"}
+"""Keys of a model that say what was measured on it, or fitted to: not what it is."""
+
+
+def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
+    """Return how far the models are calibrated, the command, seed, versions, hashes, and the models in full."""
+    wanted, played = manifest["replications_wanted"], len(manifest["replications"])
+    is_count = wanted and (played == wanted or manifest["state"] != "finished")  # a search plays what it takes
+    facts = [
+        ("command", command_of(manifest)),
+        ("vftsim", _version(manifest)),
+        ("seed, streams", f"{manifest['seed']}, {manifest['stream_scheme']}"),
+        *([("replications", f"{played} of {wanted}")] if is_count else []),
+        *(("model", f"{each['label']}, sha256 {_short(each)}, {_changed(each)}") for each in manifest["models"]),
+        ("state", f"{manifest['state']}, {manifest['started_utc']} to {manifest['ended_utc']}"),
+        ("Python", f"{manifest['python']} on {manifest['os']}"),
+        ("packages", ", ".join(f"{name} {version}" for name, version in manifest["packages"].items() if version)),
+    ]
+    models = manifest["models"]
+    labels = [model["label"] for model in models]
+    trust = [*dict.fromkeys(fact for model in models for fact in _trust(model, len(models) > 1))]
+    return [
+        *([Facts("How far the model is known", trust)] if trust else []),
+        Facts("How to get it again", facts),
+        *(
+            Listing(
+                f"The model {model['label']}{f', sha256 {_short(model)}' if labels.count(model['label']) > 1 else ''}, "
+                "all values written out",
+                in_yaml(model["resolved"]),
+            )
+            for model in models
+        ),
+    ]
+
+
+def command_of(manifest: Mapping[str, Any]) -> str:
+    """Return the command line of a result, or what kind of study it was where it was called from Python."""
+    words = manifest.get("command_line") or []
+    if not words or words[0] not in {"vftsim", "__main__.py"}:
+        return f"vftsim.{manifest['command']} from Python"
+    return shlex.join(["vftsim", *words[1:]])
+
+
+def differences(manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Block:
+    """Return the keys in which the first models of results differ, a column a result, and nothing else."""
+    firsts = [manifest["models"][0]["resolved"] for manifest in manifests]
+    flat = [dict(_flat({key: value for key, value in first.items() if key not in _OF_SOURCES})) for first in firsts]
+    keys = dict.fromkeys(key for each in flat for key in each)
+    values_of = {key: [each.get(key, "-") for each in flat] for key in keys}
+    rows = [[key, *values] for key, values in values_of.items() if len(set(values)) > 1]
+    seeds = [str(manifest["seed"]) for manifest in manifests]
+    if len(set(seeds)) > 1:
+        rows.append(["seed", *seeds])
+    if not rows:
+        return Note(f"{', '.join(labels)}: their first models differ in nothing but how they were asked.")
+    return Table(("key", *labels), rows, "What differs", texts=1 + len(labels))
+
+
+def _flat(data: Any, path: str = "") -> list[tuple[str, str]]:
+    if not isinstance(data, Mapping) or not data:
+        return [(path, "none" if data is None else str(data))]
+    return [pair for key, value in data.items() for pair in _flat(value, f"{path}.{key}" if path else str(key))]
+
+
+def _version(manifest: Mapping[str, Any]) -> str:
+    git = manifest.get("git")
+    if not git:
+        return str(manifest["vftsim"])
+    return f"{manifest['vftsim']}, commit {git['commit'][:12]}{', changed since' if git['dirty'] else ''}"
+
+
+def _changed(model: Mapping[str, Any]) -> str:
+    return ", ".join([*model["set"], *model["notes"]]) or "nothing changed"
+
+
+def _short(model: Mapping[str, Any]) -> str:
+    return str(model["sha256"][:_DIGITS])
+
+
+def _trust(model: Mapping[str, Any], is_one_of_several: bool) -> list[tuple[str, str]]:
+    """Return what a model was fitted to, what is not covered by that, and what its costs rest on."""
+    of = f"{model['label']}: " if is_one_of_several else ""
+    facts = []
+    if calibrated := model["resolved"].get("calibrated"):
+        low, high = calibrated["loads"]
+        facts.append((f"{of}fitted to", f"{calibrated['by']}, loads from {low} to {high}"))
+    else:
+        facts.append((f"{of}fitted to", "the model does not say"))
+    if keys := model.get("not_covered"):
+        facts.append((f"{of}not covered by that", ", ".join(keys)))
+    if (measured := model["resolved"].get("measured") or {}).get("capacity") is not None:
+        facts.append((f"{of}measured capacity", str(measured["capacity"])))
+    facts += [(f"{of}costs", text) for text in model.get("costs", ())]
+    return facts
+
+
+B = TypeVar("B", bound=Block)
+
+
+def beside(
+    parts: Sequence[Sequence[Block]], manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]
+) -> list[Block]:
+    """Return the blocks of several results, what each says of itself, as those of one page, called by their labels."""
+    named = list(zip(labels, parts, strict=True))
+    notes = [(label, [each for each in _of(blocks, Note) if not each.warns]) for label, blocks in named]
+    behind = _told_apart([(label, note.text) for label, each in notes for note in each[1:]], len(named))
+    cards = [(label, card) for label, blocks in named for each in _of(blocks, Cards) for card in each.cards]
+    page: list[Block] = [
+        *(Note(f"{label}: {note.text}") for label, each in notes for note in each[:1]),
+        *(replace(a, question=f"{label}: {a.question}") for label, blocks in named for a in _of(blocks, Answer)),
+        *(Note(f"{label}: {note.text}", True) for label, blocks in named for note in _of(blocks, Note) if note.warns),
+        Cards([replace(card, label=f"{label}: {card.label}") for label, card in cards]),
+        *_charts(named),
+        differences(manifests, labels),
+    ]
+    tables = [(label, table) for label, blocks in named for table in _of(blocks, Table)]
+    for title in dict.fromkeys(table.title for _, table in tables):
+        alike = [(f"{title}, {label}" if title else label, table) for label, table in tables if table.title == title]
+        page += [replace(table, title=whole) for whole, table in alike]
+    page += [Note(whose + text) for whose, text in behind]
+    page += [replace(each, title=f"{label}: {each.title}") for label, blocks in named for each in _of(blocks, Timeline)]
+    origins = [(label, origin_blocks(manifest)) for label, manifest in zip(labels, manifests, strict=True)]
+    page += [replace(e, title=f"{e.title}: {label}") for label, blocks in origins for e in _of(blocks, Facts)]
+    page += [replace(e, title=f"{e.title}: {label}") for label, blocks in origins for e in _of(blocks, Listing)]
+    return page
+
+
+def _of(blocks: Sequence[Block], kind: type[B]) -> list[B]:
+    return [block for block in blocks if isinstance(block, kind)]
+
+
+def _charts(named: Sequence[tuple[str, Sequence[Block]]]) -> list[Block]:
+    """Return charts of the same axes as one with the lines of each result that has them, the others as they are."""
+    every: dict[tuple[str, str, str, Sequence[str]], list[tuple[str, Chart]]] = {}
+    alone: list[Block] = []
+    for label, blocks in named:
+        for chart in _of(blocks, Chart):
+            every.setdefault((chart.title, chart.x, chart.y, tuple(chart.names)), []).append((label, chart))
+        alone += [replace(bars, title=f"{bars.title}: {label}") for bars in _of(blocks, Bars)]
+    return [*(_together(charts) for charts in every.values()), *alone]
+
+
+def _together(charts: Sequence[tuple[str, Chart]]) -> Chart:
+    """Return a chart of several results: the lines of each, then what was measured, so each has its own colour.
+
+    It is shaded where all are shaded alike, and has a scale on which each can be read.
+    """
+    first = charts[0][1]
+    lines = [(label, series) for label, chart in charts for series in chart.series]
+    measured = _told_apart([line for line in lines if line[1].style == "measured"], len(charts))
+    return replace(
+        first,
+        series=[
+            *(replace(series, name=f"{label}: {series.name}") for label, series in lines if series.style != "measured"),
+            *(replace(series, name=whose + series.name) for whose, series in measured),
+        ],
+        limits=_marks([(label, mark) for label, chart in charts for mark in chart.limits], len(charts)),
+        at=_marks([(label, mark) for label, chart in charts for mark in chart.at], len(charts)),
+        within=first.within if all(chart.within == first.within for _, chart in charts) else None,
+        scale=max((chart.scale for _, chart in charts), key=("linear", "log", "symlog").index),
+        reach=[y for _, chart in charts for y in chart.reach],
+    )
+
+
+def _marks(marks: Sequence[tuple[str, tuple[float, str]]], count: int) -> list[tuple[float, str]]:
+    return [(value, whose + text) for whose, (value, text) in _told_apart(marks, count)]
+
+
+T = TypeVar("T")
+
+
+def _told_apart(each: Sequence[tuple[str, T]], count: int) -> list[tuple[str, T]]:
+    """Return what results have, by label: once and without one where all have it, else with that of its own."""
+    having: dict[str, list[tuple[str, T]]] = {}
+    for label, what in each:
+        having.setdefault(repr(what), []).append((f"{label}: ", what))
+    return [pair for pairs in having.values() for pair in (pairs if len(pairs) < count else [("", pairs[0][1])])]

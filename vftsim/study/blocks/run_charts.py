@@ -15,8 +15,7 @@ from vftsim.report.blocks import Chart, Point, Series, dot_chart, with_unit
 from vftsim.stats import DelayHistogram, Estimate
 from vftsim.study.blocks.head import within
 from vftsim.study.figures.names import Address
-from vftsim.study.figures.summary import Row, Summary
-from vftsim.study.figures.tables import short_owner
+from vftsim.study.figures.summary import Row, Summary, short_owner
 
 _MOST_CHARTS = 8
 _WIDE = 30.0

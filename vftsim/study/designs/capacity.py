@@ -52,8 +52,15 @@ from vftsim.study.designs.capacity_search import (
 from vftsim.study.designs.constant_load import Stop, at_load, constant_load
 from vftsim.study.designs.resources import ceiling_pcpus, handling_domains
 from vftsim.study.execution import DEFAULT_REPLICATIONS, Execution, Replications
-from vftsim.study.figures.names import Address, at_any_count, catalogue, meant_by, one_figure
-from vftsim.study.figures.objective import Objective, whole_objectives
+from vftsim.study.figures.names import (
+    Address,
+    Objective,
+    at_any_count,
+    catalogue,
+    meant_by,
+    one_figure,
+    whole_objectives,
+)
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.model import Model

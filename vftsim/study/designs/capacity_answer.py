@@ -28,12 +28,11 @@ from vftsim.study.designs.failover import protected_domain
 from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants
 from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
-from vftsim.study.figures.offered import rows_of
-from vftsim.study.figures.validity import outside, varied
+from vftsim.study.figures.validity import outside, rows_of, varied
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.model import Model
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
-from vftsim.study.store.resumable import together
+from vftsim.study.store.store import together
 
 _OF_ATTEMPTS = "/s"
 

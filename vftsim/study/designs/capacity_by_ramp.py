@@ -31,7 +31,7 @@ from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.blocks.head import marked, missing_notes, outside_notes, within
 from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame
-from vftsim.study.figures.offered import Missing, missing_in
+from vftsim.study.figures.validity import Missing, missing_in
 from vftsim.study.runs.model import Model
 from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
 

@@ -24,7 +24,7 @@ from vftsim.study.designs.resources import Uses, WatchedRun, limit_in_words, res
 from vftsim.study.execution import Execution
 from vftsim.study.figures import validity
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
-from vftsim.study.figures.offered import Missing, rows_of
+from vftsim.study.figures.validity import Missing, rows_of
 from vftsim.study.runs.model import Model
 
 SAPS = "load_saps"

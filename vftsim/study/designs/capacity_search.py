@@ -25,10 +25,10 @@ from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import estimate_columns
-from vftsim.study.figures.offered import Missing, mean_missing
+from vftsim.study.figures.validity import Missing, mean_missing
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
-from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import RunCache
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.ramp import StepOutcome
 

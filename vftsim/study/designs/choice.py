@@ -16,7 +16,7 @@ from vftsim.study.designs import optimize as searching
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame, interval_columns, rows
-from vftsim.study.figures.objective import Objective
+from vftsim.study.figures.names import Objective
 from vftsim.study.figures.summary import resting_on_some
 
 

@@ -53,10 +53,9 @@ from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of,
 from vftsim.study.designs.protections import fitting
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
-from vftsim.study.figures.objective import Objective, in_units
+from vftsim.study.figures.names import Objective, in_units
 from vftsim.study.figures.protection_costs import cost_note, of_runs, own_channel
-from vftsim.study.figures.summary import OF_PAIRS
-from vftsim.study.figures.tables import short_owner
+from vftsim.study.figures.summary import OF_PAIRS, short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.model import Model

@@ -33,7 +33,7 @@ from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protect
 from vftsim.study.designs.failover import Crashes, FailoverStudy, crashes_of_each
 from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import CONFIDENCE, estimate_columns
-from vftsim.study.figures.objective import Objective
+from vftsim.study.figures.names import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.model import Model

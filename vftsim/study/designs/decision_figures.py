@@ -31,8 +31,7 @@ from vftsim.study.designs.capacity_by_ramp import RampCapacity
 from vftsim.study.designs.crash import PARTS, Failover
 from vftsim.study.designs.failover import FailoverStudy, longer_by_s
 from vftsim.study.figures.names import OF_MECHANISMS
-from vftsim.study.figures.summary import Summary
-from vftsim.study.figures.tables import is_service
+from vftsim.study.figures.summary import Summary, is_service
 from vftsim.study.runs.model import Model
 
 SERVICE, COST, FAILURE, YEAR = "service", "cost", "failure", "year"

@@ -7,13 +7,14 @@ stop when all are narrow enough and stay so for five more.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.files import write_file, write_json
@@ -30,12 +31,9 @@ from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
 from vftsim.study.execution import Execution, Replications
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, csv_text, rows
 from vftsim.study.figures.names import Address, check_names, watched
-from vftsim.study.figures.offered import Missing, missing_in, rows_of
-from vftsim.study.figures.page_caches import hidden_writes
 from vftsim.study.figures.protection_costs import of_runs
-from vftsim.study.figures.summary import Row, Summary, figures_in, of_no_run
-from vftsim.study.figures.tables import short_owner, summary_table, tables
-from vftsim.study.figures.validity import MARK, is_of_load_outside, outside_phases
+from vftsim.study.figures.summary import Row, Summary, figures_in, of_no_run, short_owner, summary_table, tables
+from vftsim.study.figures.validity import MARK, Missing, is_of_load_outside, missing_in, outside_phases, rows_of
 from vftsim.study.runs.model import Model, in_yaml
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.manifest import identity
@@ -358,3 +356,16 @@ def _by_phase(summary: Summary, rows: Sequence[Row], marked: Collection[str], ti
         n = max((each.n for each in estimates if each is not None), default=0)
         body.append([f"{phase_name}{MARK if phase_name in marked else ''}", loads[phase_name], *estimates, str(n)])
     return Table(["phase", "asked, /s", *columns.values(), "n"], body, title)
+
+
+def hidden_writes(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str]:
+    """Return for each disk, of copies for the first, what its figures say of it in a run that has something to say."""
+    told: dict[str, str] = {}
+    for _, record in records:
+        uses = record.last_measured.outcomes
+        for name, domain in spec.expanded().items():
+            for key, disk in domain.disks.items():
+                entry = f"domains.{spec.entry_of(name)}.disks.{key}"
+                if entry not in told and (text := disk.remark(uses[f"domains.{name}.disks.{key}"])):
+                    told[entry] = f"{entry} {text}"
+    return list(told.values())

@@ -7,7 +7,7 @@ Nothing happens between episodes, so nothing is simulated there: that the machin
 assumption.
 
 What does not come back by itself somebody brings back (``--restart``), redundancy included; while it is down nothing
-strikes it, and what comes until redundancy is back is played on a machine without.  The chain (:mod:`.fault_chain`) has
+strikes it, and what comes until redundancy is back is played on a machine without.  The chain (:func:`.shares_of`) has
 the same rates, and what each fault by itself was measured to do, protected and not, at instants spread over a second.
 """
 
@@ -32,15 +32,14 @@ from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
-from vftsim.study.designs.availability import YEAR_S, HostFailures
+from vftsim.study.designs.availability import YEAR_S, Effect, HostFailures, Kind, shares_of
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, planned_stop_s, simulate_episode
-from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.model import Model
-from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import RunCache
 
 LEAD_NS = 5 * S
 """Of an episode before its first fault: checkpoints and heartbeats are on their way."""

@@ -10,8 +10,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError, VftsimError
 from vftsim.study.runs.model import Model
-from vftsim.study.store.database import DATABASE, check_directory, damage, reading, unsound
-from vftsim.study.store.files import Ledger
+from vftsim.study.store.database import DATABASE, Ledger, check_directory, damage, reading, unsound
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
