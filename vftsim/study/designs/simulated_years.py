@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from statistics import NormalDist, fmean
-from typing import Any
+from typing import Any, Self
 
 from vftsim.composition.views import struck_by
 from vftsim.errors import UsageError
@@ -86,6 +86,8 @@ class Machine:
     restart_s: float
     rates: tuple[Rate, ...] = ()
     """What strikes it."""
+    quiet_s: tuple[float, ...] = ()
+    """The longest time from packet to packet without faults, for each traffic."""
 
     @property
     def protection(self) -> ProtectionSpec:
@@ -135,13 +137,25 @@ class Machine:
             EpisodeTask(spec, self.domain, self.seed, traffic, played, last_ns + shift_ns, protected_from_ns)
         )
 
-    def quiet_s(self) -> list[float]:
-        """Return the longest time from packet to packet without faults, for each traffic."""
+    def with_quiet(self) -> Self:
+        """Return it with the longest times from packet to packet without faults, which are played."""
         spec, begins_ns, _ = failover.at_rest(self.model, None, LEAD_NS + S + self.tail_ns)
         tasks = [
             EpisodeTask(spec, self.domain, self.seed, traffic, (), begins_ns + LEAD_NS) for traffic in range(TRAFFIC)
         ]
-        return [simulate_episode(task).gap_s for task in tasks]
+        return replace(self, quiet_s=tuple(simulate_episode(task).gap_s for task in tasks))
+
+    def outage_s(self, episode: Episode, traffic: int) -> float:
+        """Return what clients see of a fault; where the load's own gaps hide it, how long the guest was away."""
+        return episode.gap_s if episode.gap_s > self.quiet_s[traffic] else episode.away_s
+
+    def redundant_after_s(self, episode: Episode, outage_s: float) -> float:
+        """Return the time from the end of an outage until redundancy is back; somebody restores what does not."""
+        if not self.protection.has_backup:
+            return 0.0
+        if episode.is_lost:
+            return self.restart_s + self.reprotection_ns / S
+        return max(0.0, episode.protected_s - outage_s)
 
 
 @dataclass(frozen=True)
@@ -177,36 +191,35 @@ class Year:
 
 def measure(machine: Machine, crashes: int) -> Measured:
     """Play each kind of fault by itself at so many instants, on the machine as it is and without its protection."""
-    quiet_s = machine.quiet_s()
+    machine = machine.with_quiet()
 
     def effect(rate: Rate, protected_ns: int | None) -> Effect:
         if machine.dies_of(rate):
             return Effect(0.0, dead=1.0)
-        episodes = []
+        costs_s, outages_s, waits_s, unnoticed = list[float](), list[float](), list[float](), 0
         for number, at_ns in enumerate(failover.crash_instants(machine.seed, crashes, S)):
             traffic = number % TRAFFIC
-            strike = [(at_ns, rate.fault)]
-            each = machine.episode(strike, at_ns + machine.tail_ns, traffic, protected_ns)
-            episodes.append((each, _outage_s(each, quiet_s[traffic])))
-        living = [(each, outage_s) for each, outage_s in episodes if not each.is_dead]
-        count = max(len(living), 1)
-        costs_s = [
-            machine.restart_s if each.is_dead else outage_s + machine.copy_stop_s(each) for each, outage_s in episodes
-        ]
-        waits = math.fsum(_redundant_after_s(machine, each, outage_s) for each, outage_s in living)
-        outages = math.fsum(outage_s + machine.copy_stop_s(each) for each, outage_s in living)
+            episode = machine.episode([(at_ns, rate.fault)], at_ns + machine.tail_ns, traffic, protected_ns)
+            unnoticed += episode.gap_s <= machine.quiet_s[traffic]
+            if episode.is_dead:
+                costs_s.append(machine.restart_s)
+                continue
+            outage_s = machine.outage_s(episode, traffic)
+            waits_s.append(machine.redundant_after_s(episode, outage_s))
+            outages_s.append(outage_s + machine.copy_stop_s(episode))
+            costs_s.append(outages_s[-1])
         jump_s = failover.longer_by_s(machine.protection) if isinstance(rate.fault, PrimaryCrash) else 0.0
         mean = stratified_interval(costs_s, CONFIDENCE, jump_s)
-        around_s = max(mean.high - mean.mean, mean.mean - mean.low)
-        unnoticed = sum(each.gap_s <= quiet_s[number % TRAFFIC] for number, (each, _) in enumerate(episodes))
-        return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s, unnoticed)
+        count, around_s = max(len(outages_s), 1), max(mean.high - mean.mean, mean.mean - mean.low)
+        dead = 1.0 - len(outages_s) / len(costs_s)
+        return Effect(math.fsum(outages_s) / count, math.fsum(waits_s) / count, dead, around_s, unnoticed)
 
     kinds = []
     for rate in machine.rates:
         protected = effect(rate, None)
         alone = effect(rate, 4 * machine.tail_ns) if machine.protection.has_backup else protected
         kinds.append(Kind(rate.name, rate.per_s, protected, alone))
-    return Measured(tuple(kinds), tuple(quiet_s))
+    return Measured(tuple(kinds), machine.quiet_s)
 
 
 @dataclass
@@ -214,7 +227,6 @@ class _Course:
     """A year as it goes on: what it cost so far, and how the last fault has left the machine."""
 
     machine: Machine
-    quiet_s: tuple[float, ...]
     down: dict[str, float]
     """Seconds down, by the kind of fault."""
     unprotected_s: float = 0.0
@@ -247,7 +259,7 @@ class _Course:
         if episode.is_dead:
             self._dies(at_ns, rate)
         else:
-            self._survives(at_ns, rate, episode, _outage_s(episode, self.quiet_s[traffic]), next_ns)
+            self._survives(at_ns, rate, episode, machine.outage_s(episode, traffic), next_ns)
 
     def _dies(self, at_ns: int, rate: Rate) -> None:
         machine = self.machine
@@ -265,7 +277,7 @@ class _Course:
         else:
             self.out_since_ns = None
             self.down[rate.name] += outage_s
-        wait_s = _redundant_after_s(machine, episode, outage_s)
+        wait_s = machine.redundant_after_s(episode, outage_s)
         self.unprotected_s += wait_s
         # A copy that the next fault breaks off stops nothing.
         if next_ns >= at_ns + (outage_s + wait_s) * S:
@@ -277,29 +289,15 @@ class _Course:
 
 def simulate_year(task: YearTask) -> Year:
     """Draw a year's faults, and play each with those before it that are not over."""
-    machine, streams = task.machine, Streams(task.machine.seed, task.year)
+    machine, streams = replace(task.machine, quiet_s=task.quiet_s), Streams(task.machine.seed, task.year)
     drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(machine.rates)]
     strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
-    course = _Course(machine, task.quiet_s, {rate.name: 0.0 for rate in machine.rates})
+    course = _Course(machine, {rate.name: 0.0 for rate in machine.rates})
     followed_ns = [*(at_ns for at_ns, _ in strikes[1:]), math.inf]
     for number, ((at_ns, rate), next_ns) in enumerate(zip(strikes, followed_ns, strict=True)):
         course.struck(at_ns, rate, number % TRAFFIC, next_ns)
     counts = {rate.name: len(instants) for instants, rate in drawn}
     return Year(math.fsum(course.down.values()), course.unprotected_s, counts, course.down, course.deaths)
-
-
-def _outage_s(episode: Episode, quiet_s: float) -> float:
-    """Return what clients see of a fault; where nobody could tell it from the load's own gaps, how long it was away."""
-    return episode.gap_s if episode.gap_s > quiet_s else episode.away_s
-
-
-def _redundant_after_s(machine: Machine, episode: Episode, outage_s: float) -> float:
-    """Return the time from the end of an outage until redundancy is back; somebody restores what does not come back."""
-    if not machine.protection.has_backup:
-        return 0.0
-    if episode.is_lost:
-        return machine.restart_s + machine.reprotection_ns / S
-    return max(0.0, episode.protected_s - outage_s)
 
 
 @dataclass(frozen=True)
