@@ -17,13 +17,14 @@ from vftsim.study.designs.failover import Crashes
 from vftsim.study.runs.estimate import (
     EVENTS_PER_S,
     Expected,
+    Limits,
     Needs,
+    check,
     duration_in_words,
     events_of,
     needs_of,
     total,
 )
-from vftsim.study.runs.limits import Limits, check
 from vftsim.study.runs.model import load_model, shipped_models
 from vftsim.workloads.service.application import ServiceSpec
 
@@ -112,11 +113,11 @@ import sys
 from pathlib import Path
 from vftsim.cli.main import main
 from vftsim.study.runs.estimate import total
-from vftsim.study.runs.limits import Limits, check
+from vftsim.study.runs.estimate import Limits, check
 from vftsim.study.runs.model import load_model
 shipped, runs, jobs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 import threading, time
-from vftsim.study.runs.limits import memory_in_use
+from vftsim.study.runs.estimate import memory_in_use
 most, over = [0], threading.Event()
 def look():
     while not over.wait(0.05):

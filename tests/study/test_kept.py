@@ -9,7 +9,7 @@ import pytest
 from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.study import execution as execution_module
-from vftsim.study.blocks.kept import write_answer
+from vftsim.study.blocks.printed import write_answer
 from vftsim.study.designs.capacity_search import JudgedLoad, SearchSettings
 from vftsim.study.runs.workers import Interrupted, Workers
 from vftsim.study.store.database import DATABASE

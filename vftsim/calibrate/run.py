@@ -34,8 +34,7 @@ from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.store.manifest import identity_of
-from vftsim.study.store.opened import model_of, read_answer, read_manifest
+from vftsim.study.store.opened import identity_of, model_of, read_answer, read_manifest
 from vftsim.study.store.store import RunCache
 
 MOST_LABORATORIES = 1000

@@ -67,7 +67,7 @@ class Plan(Generic[Answered]):
 
     def answer(self, show: Progress, shard: Shard | None = None) -> tuple[Answered, Sequence[str]]:
         """Return the answer, of a share of the runs if one is named, and remarks on it and on the directory."""
-        from vftsim.study.blocks.kept import refuse_another, write_answer
+        from vftsim.study.blocks.printed import refuse_another, write_answer
         from vftsim.study.execution import WHOLE, Execution
         from vftsim.study.store.store import Opening, resumable_store
 

@@ -26,7 +26,7 @@ from vftsim.study.runs.estimate import share_by, worthwhile_jobs
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.workers import Workers, checked_jobs, deferred_interrupts, is_here
-from vftsim.study.store.manifest import BIT_GENERATOR, about, git_state, here, identity, identity_of, utc_now
+from vftsim.study.store.opened import BIT_GENERATOR, about, git_state, here, identity, identity_of, utc_now
 from vftsim.study.store.store import RunCache, Store, together
 
 T = TypeVar("T")

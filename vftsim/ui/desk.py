@@ -18,7 +18,7 @@ from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.shipped import is_file
 from vftsim.study.blocks.printed import whole
 from vftsim.study.runs.model import Model, first_look_ns, model_of
-from vftsim.study.store.manifest import identity
+from vftsim.study.store.opened import identity
 from vftsim.ui.knobs import Knob
 from vftsim.ui.question import MOST_PAIRS, Configuration, Question, checked, questions_of, read_question
 from vftsim.ui.runs import Runs, State, Study
@@ -139,7 +139,7 @@ def _first_look_ns(question: Question, model: Model) -> int:
         return 0
     if question.ask != "protection":
         return first_look_ns([model])
-    from vftsim.study.designs.protections import fitting, kinds_named  # noqa: PLC0415 - as :func:`.question._kinds`
+    from vftsim.study.designs.axes import fitting, kinds_named  # noqa: PLC0415 - as :func:`.question._kinds`
 
     return first_look_ns(fitting(model, kinds_named(question.protection))[0].values())
 

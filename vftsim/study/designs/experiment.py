@@ -23,8 +23,11 @@ from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec.units import numbers_of
 from vftsim.stats import Estimate, StoppingRule
 from vftsim.study.designs.axes import (
+    kinds_named,
     knob_of,
     load_keys,
+    parts_named,
+    protection_key,
     refuse_overwritten,
     scheduler_keys,
     short_keys,
@@ -33,7 +36,6 @@ from vftsim.study.designs.axes import (
 )
 from vftsim.study.designs.crossovers import crossovers, needed_to_tell
 from vftsim.study.designs.points import MOST_DRAWN, PROTECTION, SCHEDULER, Point, Points, Source, refuse_many, source_of
-from vftsim.study.designs.protections import kinds_named, parts_named, protection_key
 from vftsim.study.designs.study_spec import Factor, Grid, StudySpec, has_twice
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.names import Address, catalogue, check_names

@@ -36,8 +36,7 @@ from vftsim.study.figures.summary import Row, Summary, figures_in, of_no_run, sh
 from vftsim.study.figures.validity import MARK, Missing, is_of_load_outside, missing_in, outside_phases, rows_of
 from vftsim.study.runs.model import Model, in_yaml
 from vftsim.study.runs.workers import Interrupted
-from vftsim.study.store.manifest import identity
-from vftsim.study.store.opened import model_of, read_manifest, records_of
+from vftsim.study.store.opened import identity, model_of, read_manifest, records_of
 from vftsim.study.store.store import MANIFEST
 
 

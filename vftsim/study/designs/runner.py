@@ -19,7 +19,7 @@ from vftsim.study.designs.points import Point
 from vftsim.study.execution import Execution, OnTime, Task, simulated
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.workers import Interrupted, deferred_interrupts
-from vftsim.study.store.manifest import identity_of
+from vftsim.study.store.opened import identity_of
 from vftsim.study.store.store import Store
 
 REFUSED = "refused"
