@@ -40,12 +40,12 @@ from vftsim.study.designs.decision_figures import (
     OUTAGE,
     PRICE,
     SERVICE,
+    UNDECLARED_UNITS,
     YEAR,
     Protected,
     Quantity,
     address_in,
     quantities,
-    undeclared_units,
 )
 from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, lost_in_its_crash, protected_domain
 from vftsim.study.designs.points import PROTECTION
@@ -254,7 +254,7 @@ def decide(
     """
     models, refused = fitting(model, kinds)
     name, specs = protected_domain(model), [each.spec for each in models.values()]
-    request = replace(request, objectives=in_units(request.objectives, specs, undeclared_units()))
+    request = replace(request, objectives=in_units(request.objectives, specs, UNDECLARED_UNITS))
     knobs = shared_knobs(request.crossovers, models, name)
     played = Played(model.spec.copies(name)[0], request, execution)
     interrupted = not played.run(models.values(), replications)

@@ -54,6 +54,8 @@ class Quantity:
     """Of the service, what protection costs, a failure, a year."""
     owner: str = ""
     """Workload or program that measures it; empty for the others."""
+    column: str = ""
+    """Its name among the figures of crashes, or in the row of a year."""
 
 
 _OF_GUARD = (
@@ -66,39 +68,39 @@ _OF_GUARD = (
     ("backup_memory", "memory, 2nd host, MB"),
     ("backup_disk", "disk, 2nd host, MB/s"),
 )
-_COMPUTED = {
-    CAPACITY: Quantity(CAPACITY, "capacity (DOC), /s", "/s", COST),
-    WORK: Quantity(WORK, "work done, % of none", "%", COST),
-    CPU_LEFT: Quantity(CPU_LEFT, "CPU left, %", "%", COST),
-    PRICE: Quantity(PRICE, "price: CPU, both hosts, %", "%", COST),
+_REQUESTS, _PACKETS = "requests_lost", "packets_lost"
+_PARTS = [(part, part.removesuffix("_s")) for part in PARTS]
+_UNDECLARED = {
+    name: Quantity(name, words, unit, group, column=column)
+    for name, column, words, unit, group in (
+        (CAPACITY, "", "capacity (DOC), /s", "/s", COST),
+        (WORK, "", "work done, % of none", "%", COST),
+        (CPU_LEFT, "", "CPU left, %", "%", COST),
+        (PRICE, "", "price: CPU, both hosts, %", "%", COST),
+        (OUTAGE, OUTAGE, "outage, s", "s", FAILURE),
+        *((f"{OUTAGE}.{name}", part, f"{name.replace('_', ' ')}, s", "s", FAILURE) for part, name in _PARTS),
+        (_REQUESTS, _REQUESTS, "further requests lost", "", FAILURE),
+        (_PACKETS, _PACKETS, "further packets lost", "", FAILURE),
+        ("rolled_back", "rollback_s", "rolled back, s", "s", FAILURE),
+        ("execution_lost", "execution_lost_s", "CPU time undone, s", "s", FAILURE),
+        ("outputs_lost", "outputs_lost", "outputs lost", "", FAILURE),
+        ("outputs_again", "outputs_issued_again", "outputs again", "", FAILURE),
+        ("outputs_underivable", "outputs_underivable", "outputs unknown to backup", "", FAILURE),
+        ("backup_outage", "backup_outage_s", "outage by 2nd host, s", "s", FAILURE),
+        ("unprotected", "unprotected_s", "unprotected, s", "s", FAILURE),
+        ("copy_stop", "copy_stop_s", "copy's stop, s", "s", YEAR),
+        (DOWNTIME, "downtime_s_per_year", "down, s/year", "s", YEAR),
+        ("nines", "nines", "nines", "", YEAR),
+        ("unprotected_hours", "unprotected_h_per_year", "unprotected, h/year", "h", YEAR),
+        ("failed_per_year", "failed_per_year", "requests failed/year", "", YEAR),
+    )
 }
-_OF_CRASH = {
-    OUTAGE: (OUTAGE, "outage, s", "s"),
-    **{
-        f"{OUTAGE}.{part.removesuffix('_s')}": (part, part.removesuffix("_s").replace("_", " ") + ", s", "s")
-        for part in PARTS
-    },
-    "requests_lost": ("requests_lost", "further requests lost", ""),
-    "packets_lost": ("packets_lost", "further packets lost", ""),
-    "rolled_back": ("rollback_s", "rolled back, s", "s"),
-    "execution_lost": ("execution_lost_s", "CPU time undone, s", "s"),
-    "outputs_lost": ("outputs_lost", "outputs lost", ""),
-    "outputs_again": ("outputs_issued_again", "outputs again", ""),
-    "outputs_underivable": ("outputs_underivable", "outputs unknown to backup", ""),
-    "backup_outage": ("backup_outage_s", "outage by 2nd host, s", "s"),
-    "unprotected": ("unprotected_s", "unprotected, s", "s"),
-}
+"""Figures that no part declares, by name."""
+UNDECLARED_UNITS = {name: figure.unit for name, figure in _UNDECLARED.items()}
 _OF_ROLLBACK = ("rolled_back", "execution_lost", "outputs_lost", "outputs_again", "outputs_underivable")
 _OF_BACKUP = ("backup_outage", "copy_stop")
-OF_FAILED = ("requests_lost", "packets_lost", "failed_per_year")
+OF_FAILED = (_REQUESTS, _PACKETS, "failed_per_year")
 """What is beyond the same traffic without a crash."""
-_OF_YEAR = {
-    "copy_stop": ("copy_stop_s", "copy's stop, s", "s"),
-    DOWNTIME: ("downtime_s_per_year", "down, s/year", "s"),
-    "nines": ("nines", "nines", ""),
-    "unprotected_hours": ("unprotected_h_per_year", "unprotected, h/year", "h"),
-    "failed_per_year": ("failed_per_year", "requests failed/year", ""),
-}
 
 
 @dataclass(frozen=True)
@@ -119,14 +121,11 @@ class Protected:
 
     def estimate(self, name: str) -> Estimate | None:
         """Return a figure with the interval that its replications or crashes allow."""
-        if name in self.computed:
-            values = list(self.computed[name].values())
-            return mean_interval(values, self.summary.confidence) if values else None
-        if name == CAPACITY:
-            return self.capacity.estimate if self.capacity is not None else None
-        if name in _OF_CRASH:
-            return self._of_crash(name)
-        return self._of_year(name) if name in _OF_YEAR else self.summary.estimate(name)
+        return self._found(name)[1]
+
+    def sample(self, name: str) -> list[float]:
+        """Return a figure of each replication or crash; of a year, and of ramps together, the one there is."""
+        return self._found(name)[0]
 
     def figure(self, name: str) -> float:
         """Return a figure; nan where there is none."""
@@ -160,7 +159,7 @@ class Protected:
         """Whether a figure that is missing is 0: of a guard that does no such thing, or has no second host to lose."""
         if name in _OF_ROLLBACK:
             return bool(self.crashes) and not self.is_lost
-        if name in undeclared_units():
+        if name in _UNDECLARED:
             return name in _OF_BACKUP and not self.model.spec.expanded()[self.domain].protection.has_backup
         return all(address.owner.endswith(".protection") for address in self.summary.find(name))
 
@@ -169,41 +168,41 @@ class Protected:
         """After how many crashes the service did not come back."""
         return sum(each.is_for_good for each in self.crashes)
 
-    def sample(self, name: str) -> list[float]:
-        """Return a figure of each replication or crash; of a year, and of ramps together, the one there is."""
+    def _found(self, name: str) -> tuple[list[float], Estimate | None]:
+        """Return a figure of each replication or crash, and its estimate."""
+        known = _UNDECLARED.get(name)
         if name in self.computed:
-            return list(self.computed[name].values())
-        if name in _OF_CRASH:
-            return self._of_each_crash(name)
-        if name in _OF_YEAR or name == CAPACITY:
-            estimate = self.estimate(name)
-            return [] if estimate is None else [estimate.mean]
-        return list(self.summary.values(name).values())
+            values = list(self.computed[name].values())
+            return values, mean_interval(values, self.summary.confidence) if values else None
+        if known is None or not (known.column or name == CAPACITY):
+            return list(self.summary.values(name).values()), self.summary.estimate(name)
+        if known.group == FAILURE:
+            return self._of_crashes(known)
+        of_ramps = None if self.capacity is None else self.capacity.estimate
+        of_all = self._of_year(known) if known.group == YEAR else of_ramps
+        return [] if of_all is None else [of_all.mean], of_all
 
-    def _of_each_crash(self, name: str) -> list[float]:
-        """Return a figure of each crash; empty where none has any."""
+    def _of_crashes(self, figure: Quantity) -> tuple[list[float], Estimate | None]:
+        """Return a figure of each crash, and its estimate; nothing where none has any."""
         if self.failovers is None:
-            return []
-        if name == OUTAGE:
-            return [each.away_s for each in self.crashes]
-        if name in ("requests_lost", "packets_lost"):
-            counts = [each.failed if name == "requests_lost" else each.lost for each in self.crashes]
+            return [], None
+        if figure.name in (_REQUESTS, _PACKETS):
+            counts = [each.failed if figure.name == _REQUESTS else each.lost for each in self.crashes]
             of_crashes = zip(self.crashes, counts, strict=True) if any(counts) else ()
-            return [math.inf if crash.is_for_good else float(sum(count.values())) for crash, count in of_crashes]
-        return self.failovers.figures().get(_OF_CRASH[name][0], [])
+            values = [math.inf if crash.is_for_good else float(sum(count.values())) for crash, count in of_crashes]
+        elif figure.name == OUTAGE:
+            values = [each.away_s for each in self.crashes]
+        else:
+            values = self.failovers.figures().get(figure.column, [])
+            return values, self.failovers.mean(figure.column) if values else None
+        known = bool(values) and all(map(math.isfinite, values))
+        jump_s = longer_by_s(self.failovers.protection) if figure.name == OUTAGE else 0.0
+        return values, stratified_interval(values, self.summary.confidence, jump_s) if known else None
 
-    def _of_crash(self, name: str) -> Estimate | None:
-        values = self._of_each_crash(name)
-        if name in (OUTAGE, "requests_lost", "packets_lost"):
-            known = bool(values) and all(map(math.isfinite, values))
-            jump_s = longer_by_s(self.failovers.protection) if self.failovers and name == OUTAGE else 0.0
-            return stratified_interval(values, self.summary.confidence, jump_s) if known else None
-        return self.failovers.mean(_OF_CRASH[name][0]) if self.failovers is not None and values else None
-
-    def _of_year(self, name: str) -> Estimate | None:
-        if self.year is None or not math.isfinite(value := float(self.year[_OF_YEAR[name][0]])):
+    def _of_year(self, figure: Quantity) -> Estimate | None:
+        if self.year is None or not math.isfinite(value := float(self.year[figure.column])):
             return None
-        stem = {DOWNTIME: "downtime", "failed_per_year": "failed"}.get(name)
+        stem = {DOWNTIME: "downtime", "failed_per_year": "failed"}.get(figure.name)
         with_interval = interval_of_year(self.year, stem, value) if stem else None
         alone = Estimate(value, 0.0, value, value, int(self.year["crashes"]), self.summary.confidence, "range")
         return with_interval or alone
@@ -226,14 +225,7 @@ def quantities(protected: Mapping[str, Protected]) -> list[Quantity]:
 
 def is_of_failure(name: str) -> bool:
     """Whether only a crash shows a figure."""
-    return name in _OF_CRASH or name in _OF_YEAR
-
-
-def undeclared_units() -> dict[str, str]:
-    """Return the names of figures that no part declares, with their units."""
-    return {name: figure.unit for name, figure in _COMPUTED.items()} | {
-        name: unit for name, (_, _, unit) in {**_OF_CRASH, **_OF_YEAR}.items()
-    }
+    return name in _UNDECLARED and _UNDECLARED[name].group in (FAILURE, YEAR)
 
 
 def _of(protected: Protected) -> Iterator[Quantity]:
@@ -242,7 +234,7 @@ def _of(protected: Protected) -> Iterator[Quantity]:
         is_led = address.entry.leads or address.entry.path[0] in _RATINGS
         if is_led and is_service(address.owner) and address.phase == word:  # what clients or jobs get
             yield Quantity(address.text, address.entry.words, address.entry.unit, SERVICE, address.owner)
-    yield from _COMPUTED.values()
+    yield from _UNDECLARED.values()
     known = {address.text: address for address in protected.summary.addresses}
     guard, domain = f"domains.{protected.domain}.protection", f"domains.{protected.domain}"
     listed = [(_at(domain, word, "cpu"), "CPU of the guest, %")]
@@ -250,9 +242,6 @@ def _of(protected: Protected) -> Iterator[Quantity]:
     for text, words in listed:
         if text in known:
             yield Quantity(text, words, known[text].entry.unit, COST)
-    for group, named in ((FAILURE, _OF_CRASH), (YEAR, _OF_YEAR)):
-        for name, (_, words, unit) in named.items():
-            yield Quantity(name, words, unit, group)
 
 
 def address_in(summary: Summary, figure: str) -> str:
@@ -260,7 +249,7 @@ def address_in(summary: Summary, figure: str) -> str:
 
     A percentile that nobody has listed comes to be in the summary.
     """
-    every = [] if figure in undeclared_units() else summary.find(figure)
+    every = [] if figure in _UNDECLARED else summary.find(figure)
     word = phase_word(summary)
     return next((each.text for each in every if each.phase == word), every[0].text if every else figure)
 
