@@ -144,7 +144,8 @@ def _judged(
         text = f"median error of {what} at most {target.median:g} %"
         return [Verdict(text, median <= target.median, f"{median:.1f} % over {len(about)}")]
     assert target.points is not None
-    beyond = [(_beyond(row, _range_of(spec, row, data, repeats)), row) for row in about]
+    noise = [(row, *_range_of(spec, row, data, repeats)) for row in about]
+    beyond = [(max(low - row.predicted, row.predicted - high, 0.0), row) for row, low, high in noise]
     worst, where = max(beyond, key=lambda pair: pair[0])
     met = sum(value <= target.points for value, _ in beyond)
     unit = unit_of_figure(about[0].quantity) or ""
@@ -175,11 +176,6 @@ def _relative(row: Row) -> float:
     if row.measured:
         return abs(row.predicted / row.measured - 1.0)
     return math.inf if row.predicted else 0.0
-
-
-def _beyond(row: Row, noise: tuple[float, float]) -> float:
-    low, high = noise
-    return max(low - row.predicted, row.predicted - high, 0.0)
 
 
 def _range_of(spec: RunValidationSpec, row: Row, data: Observations, repeats: Repeats) -> tuple[float, float]:

@@ -336,21 +336,12 @@ def _residuals(task: tuple[Problem, Array, int, bool]) -> list[float]:
     problem, x, replication, check = task
     seen = problem.observed(x, problem.definition.seed, replication)
     if check:
-        _check_phases(seen, problem.keys)
-        check_present(seen, dict.fromkeys(problem.keys))
-        _check_loads(seen, problem.data, problem.keys)
+        _check(seen, problem.data, problem.keys)
     return [float(each) for each in problem.against(seen)]
 
 
-def _check_loads(seen: Observations, data: Observations, keys: list[tuple[str, str]]) -> None:
-    """Refuse phases in sample that the model plays at another load than theirs."""
-    loads = {(phase, "load"): data[phase, "load"] for phase, _ in keys if (phase, "load") in data}
-    if others := at_other_loads([seen], loads):
-        raise UsageError(f"{others[0]}; give the phase its load, or the dataset its rate of attempts")
-
-
-def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
-    """Refuse phases in sample that the model, where the search begins, does not play."""
+def _check(seen: Observations, data: Observations, keys: list[tuple[str, str]]) -> None:
+    """Refuse phases in sample that the model, where the search begins, plays not at all, or at another load."""
     played = list(dict.fromkeys(phase for phase, _ in seen))
     for phase in dict.fromkeys(phase for phase, _ in keys):
         if phase not in played:
@@ -358,6 +349,10 @@ def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
                 f"the model does not reach the phase '{phase}' that is in sample; it plays {', '.join(played)}. The "
                 "dataset must use these names; a ramp that stops early needs other starts"
             )
+    check_present(seen, dict.fromkeys(keys))
+    loads = {(phase, "load"): data[phase, "load"] for phase, _ in keys if (phase, "load") in data}
+    if others := at_other_loads([seen], loads):
+        raise UsageError(f"{others[0]}; give the phase its load, or the dataset its rate of attempts")
 
 
 POSITIONS = tuple(n / 8.0 for n in range(9))

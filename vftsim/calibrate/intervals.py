@@ -218,11 +218,6 @@ class Fit:
     coverage: list[Coverage] = field(default_factory=list)
 
 
-def _widening(observations: int, parameters: int) -> float:
-    freedom = max(observations - parameters, 1)
-    return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
-
-
 def replications_of_chance(definition: CalibrationSpec) -> int:
     """Return how many replications where a fit ended tell the chance of runs."""
     return max(definition.replications, CHANCE_RUNS)
@@ -247,7 +242,9 @@ def fit_at(
     values = low + end.x * span
     freedom = len(keys) - len(names)
     seen = identification(end.jac, float(np.sqrt(2.0 * end.cost / max(freedom, 1))))
-    of_data = _resampled(definition, end) * span * _widening(len(keys), len(names))
+    scatter_freedom = max(freedom, 1)
+    widening = math.sqrt(len(keys) / scatter_freedom) * student_t_quantile(0.975, scatter_freedom) / _NORMAL_975
+    of_data = _resampled(definition, end) * span * widening
     of_runs = _of_runs(definition, end, apart) * span
     shifts = of_data + of_runs
     bounds, data_spread = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)

@@ -55,7 +55,9 @@ class _Found:
         if key in claims().not_judged:
             return Row(key, stated, "", NOT_JUDGED)
         platforms = list(self.models) if row["platform"] == "all" else row["platform"].split(";")
-        parts = [self._judge_one(row, platform, metric) for platform in platforms for metric in _metrics(row)]
+        # Throughput is that of each protocol.
+        metrics = [row["metric"]] if row["metric"] in claims().metrics else row["protocol"].split(";")
+        parts = [self._judge_one(row, each, claims().metrics[name]) for each in platforms for name in metrics]
         verdict = CONTRADICTED if key in claims().contradicted else worst([v for _, v in parts])
         return Row(key, stated, "; ".join(text for text, _ in parts), verdict)
 
@@ -66,7 +68,10 @@ class _Found:
         relation, counts = row["relation"], _counts(row["clients"])
         series = {n: self.values(platform, metric, n) for n in range(1, MOST_CLIENTS + 1)}
         if relation in {*_TRENDS, *_ALONE} and not row["compared_to"]:
-            verdict = _told_alone(relation, metric, series, counts)
+            if relation in _TRENDS:
+                verdict = trend(metric, series, counts, rises=_TRENDS[relation])
+            else:
+                verdict = HOLDS if _ALONE[relation](metric, series, counts) else MISSED
             return f"{platform}: {_listed([series[n] for n in counts])}", verdict
         if not row["compared_to"]:
             counts_beside = [n for n in series if n not in counts]
@@ -88,12 +93,6 @@ class _Found:
             else:
                 values.append(self.values(other, metric, clients))
         return values
-
-
-def _metrics(row: Mapping[str, str]) -> list[Metric]:
-    """Return the metrics of a statement; throughput is that of each protocol."""
-    metrics = claims().metrics
-    return [metrics[row["metric"]]] if row["metric"] in metrics else [metrics[p] for p in row["protocol"].split(";")]
 
 
 def _counts(clients: str) -> list[int]:
@@ -159,13 +158,6 @@ _ALONE: dict[str, Callable[[Metric, Series, Sequence[int]], bool]] = {
     "shared_among_clients": _shared,
     "up_to": lambda _, series, counts: any(60.0 <= fmean(series[n]) <= 90.0 for n in counts),
 }
-
-
-def _told_alone(relation: str, metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    """Judge what is said of a figure by itself."""
-    if relation in _TRENDS:
-        return trend(metric, series, counts, rises=_TRENDS[relation])
-    return HOLDS if _ALONE[relation](metric, series, counts) else MISSED
 
 
 def _in_words(row: Mapping[str, str]) -> str:

@@ -70,15 +70,11 @@ def priced(key: str, backend_us: float, relay_us: float, structure: Sequence[str
     if key == _NATIVE:
         return [f"domains.linux.applications.relay.packet_cost={relay_us} us"]
     known = experiment(key).domains
-    every = [a for a in overrides(backend_us, relay_us, structure) if _domain_of(a) in {None, *known}]
+    every = overrides(backend_us, relay_us, structure)
+    every = [a for a in every if not a.startswith("domains.") or a.split(".")[1] in known]
     if key.startswith("bypass.") and key != "bypass.D":
         every = [a for a in every if not a.startswith("domains.media.interfaces")]
     return [a.replace("{", "{{").replace("}", "}}") for a in every]
-
-
-def _domain_of(assignment: str) -> str | None:
-    """Return the domain an assignment is about, if it is about one."""
-    return assignment.split(".")[1] if assignment.startswith("domains.") else None
 
 
 def _row_of(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:

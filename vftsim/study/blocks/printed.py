@@ -385,7 +385,7 @@ class Stored(Printed):
         """Return what is in a directory; refuse one that does not describe itself, or is damaged."""
         manifest, data = read_manifest(folder), read_data(folder, BLOCKS)
         try:
-            blocks = [_block(entry) for entry in data["blocks"]]
+            blocks: list[Block] = [codec(_KINDS[entry.pop("is")])[1](entry) for entry in data["blocks"]]
             return cls(folder, str(data["title"]), blocks, manifest)
         except (ValidationError, KeyError, TypeError, AttributeError):
             raise UsageError(
@@ -428,12 +428,6 @@ def write_result(folder: Path, result: Printed, tables: Mapping[str, DataFrame],
     if has_answer:
         write_json(folder / ANSWER, result.for_machines())
     write_json(folder / MANIFEST, result.origin)
-
-
-def _block(entry: Mapping[str, Any]) -> Block:
-    kind = _KINDS[entry["is"]]
-    block: Block = codec(kind)[1]({name: value for name, value in entry.items() if name != "is"})
-    return block
 
 
 def _plain(data: Any) -> Any:

@@ -380,7 +380,8 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
     known = [instant for instant in instants if instant is not None]
     recovered = gap is not None and len(known) == len(instants)
     seen, of_none = _of_domain(task, record), _of_domain(task, undisturbed)
-    of_none_dropped = _dropped(of_none)
+    of_none_dropped, guard = _dropped(of_none), f"domains.{task.domain}.protection"
+    of_guard = undisturbed.whole.outcomes.get(guard)
     parts = parts_of(gap, known) if gap is not None and recovered else [math.nan] * len(PARTS)
     before_s, detection_s, takeover_s, announcement_s, first_s = parts
     return Failover(
@@ -397,17 +398,12 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
         lost={owner.partition(".")[2]: dropped - of_none_dropped[owner] for owner, dropped in _dropped(seen).items()},
         retransmissions=_repeated(seen) - _repeated(of_none),
         figures={
-            **record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
-            BACKUP_DISK: _written_to_backup(task, undisturbed),
+            **record.whole.outcomes[guard].columns(),
+            BACKUP_DISK: of_guard.backup_disk if isinstance(of_guard, Protection) else 0.0,
         },
         timeline=[((time_ns - task.crash_ns) / S, what) for time_ns, what in crashed.timeline],
         is_cut_short=reachable_ns is None and (declared_ns is not None or crashed.is_more_to_come),
     )
-
-
-def _written_to_backup(task: CrashTask, undisturbed: RunRecord) -> float:
-    outcome = undisturbed.whole.outcomes.get(f"domains.{task.domain}.protection")
-    return outcome.backup_disk if isinstance(outcome, Protection) else 0.0
 
 
 def parts_of(gap: Gap, instants: list[int]) -> list[float]:

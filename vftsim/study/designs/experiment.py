@@ -353,7 +353,8 @@ class Found:
         variants: dict[str, list[Point]] = {}
         for point in self.points if self.experiment.is_grid else ():
             if self.found[point.number].marks:
-                variants.setdefault(self._variant(point), []).append(point)
+                label = point.label if len(self.bases) > 1 else ""
+                variants.setdefault(", ".join(filter(None, [label, _kinds(point)])), []).append(point)
         for variant, points in variants.items():
             for factor in points[0].values:
                 if factor in (SCHEDULER, PROTECTION):
@@ -366,9 +367,6 @@ class Found:
                 if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
                     pairs.append((variant, factor))
         return pairs
-
-    def _variant(self, point: Point) -> str:
-        return ", ".join(filter(None, [point.label if len(self.bases) > 1 else "", _kinds(point)]))
 
 
 def head(point: Point, figures: Collection[str] = ()) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from vftsim.spec.units import converted, numbers_of
 from vftsim.stats import Estimate, bonferroni
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.designs.axes import number_of, split_values, value_at
-from vftsim.study.designs.points import Point, Points, Span, read_range, source_of
+from vftsim.study.designs.points import Point, Points, read_range, source_of
 from vftsim.study.designs.runner import Evaluator, found_of
 from vftsim.study.designs.study_spec import ROOM, Factor
 from vftsim.study.figures.names import Objective, catalogue, meant_by, whole_objectives
@@ -323,7 +323,9 @@ def read_choice(text: str) -> tuple[str, tuple[str, ...]]:
     """Return what ``--choose`` says, a name and its values: ``name=value,value`` or ``name=low..high/levels``."""
     if (match := _LEVELS.fullmatch(text)) is not None:
         name, span = read_range(match["range"], "--choose")
-        return name, _levels(span, int(match["levels"]))
+        if not 2 <= (count := int(match["levels"])) <= MOST:
+            raise UsageError(f"--choose: from 2 to {MOST} levels of a range, got {count}")
+        return name, tuple(dict.fromkeys(span.at(n / (count - 1)) for n in range(count)))
     name, equals, rest = text.partition("=")
     values = tuple(dict.fromkeys(split_values(rest)))
     if not equals or not name.strip() or not all(values):
@@ -331,12 +333,6 @@ def read_choice(text: str) -> tuple[str, tuple[str, ...]]:
     if range_without_levels := next((each for each in values if _RANGE.fullmatch(each)), ""):
         raise UsageError(f"--choose: '{text}': how many levels of that range? Such as {range_without_levels}/5")
     return name.strip(), values
-
-
-def _levels(span: Span, count: int) -> tuple[str, ...]:
-    if not 2 <= count <= MOST:
-        raise UsageError(f"--choose: from 2 to {MOST} levels of a range, got {count}")
-    return tuple(dict.fromkeys(span.at(n / (count - 1)) for n in range(count)))
 
 
 @dataclass

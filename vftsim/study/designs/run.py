@@ -20,7 +20,7 @@ from vftsim.errors import UsageError
 from vftsim.files import write_file, write_json
 from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import Percentile, Ratio
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Marked, Note, Table, in_words
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Marked, Note, Table, in_words
 from vftsim.report.pictures import write_charts
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, ReplicationResult, StoppingRule
@@ -143,15 +143,12 @@ class RunResult(Printed):
             *([] if self.precision is None else [_precision_note(self.precision, summary)]),
         ]
 
-    def _charts(self) -> list[Chart]:
-        return run_charts(self.figures_found, self.model.spec, self.records)
-
     def write_files(self, folder: Path) -> None:
         """Write manifest, resolved model, tables and charts."""
         for name, table in {"summary": self.summary, **self.tables}.items():
             write_file(folder / f"{name}.csv", csv_text(table).encode())
         write_file(folder / "model.yaml", in_yaml(self.model.resolved()).encode())
-        write_charts(folder, self._charts())
+        write_charts(folder, run_charts(self.figures_found, self.model.spec, self.records))
         write_json(folder / MANIFEST, self.manifest)
 
 

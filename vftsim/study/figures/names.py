@@ -219,7 +219,8 @@ def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = 
 
 def meant_by(name: str, known: Sequence[Address]) -> list[Address]:
     """Return the figures that a name may mean; of a percentile that is not listed, those of one that is."""
-    return find(_as_listed(name, known), known)
+    found, (head, dot, last) = find(name, known), name.rpartition(".")
+    return found if found or percent_of(last) is None else find(f"{head}{dot}p50", known)  # every distribution has each
 
 
 def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
@@ -248,12 +249,6 @@ def watched(spec: ModelSpec) -> str:
                     owner = name if outcome.of_copies() is not None else next(iter(spec.drivers_of(name)))
                     return f"workloads.{owner}.{step}{figure}"
     return f"domains.{next(iter(spec.domains))}.cpu"
-
-
-def _as_listed(name: str, known: Sequence[Address]) -> str:
-    """Return a name, of a percentile that is not listed the same of one that is: every distribution has it."""
-    head, dot, last = name.rpartition(".")
-    return name if find(name, known) or percent_of(last) is None else f"{head}{dot}p50"
 
 
 def _owners(spec: ModelSpec) -> Iterator[tuple[str, str, str, type[Outcome]]]:

@@ -106,13 +106,10 @@ class Summary:
         if row is None or not row.observed:
             return None
         if address not in self._estimates:
-            self._estimates[address] = self._estimate(row)
+            observed, estimator = list(row.observed.values()), row.address.entry.estimator
+            interval, singles = estimator.interval(observed, self.confidence), list(map(estimator.single, observed))
+            self._estimates[address] = unless_mixed(interval, singles, self._is_mixed(row))
         return self._estimates[address]
-
-    def _estimate(self, row: Row) -> Estimate:
-        observed, estimator = list(row.observed.values()), row.address.entry.estimator
-        interval = estimator.interval(observed, self.confidence)
-        return unless_mixed(interval, list(map(estimator.single, observed)), self._is_mixed(row))
 
     @cached_property
     def mixed(self) -> frozenset[str]:

@@ -262,7 +262,13 @@ class Expected:
     def _steady(self) -> float:
         """Events of what has a period while somebody sends, and of programs that compute by themselves."""
         recurring_per_s = sum(1.0 / period_s for period_s in _periods_s(self.spec))
-        return (recurring_per_s * self._loaded_ns + _computed_per_s(self.spec) * self.length_ns) / 1e9
+        computed_per_s = sum(
+            domain.count * program.events_per_s(domain.vcpus)
+            for name, domain in self.spec.domains.items()
+            if not _is_alone(self.spec, name)
+            for program in domain.applications.values()
+        )
+        return (recurring_per_s * self._loaded_ns + computed_per_s * self.length_ns) / 1e9
 
     @cached_property
     def events_of_packets(self) -> dict[str, float]:
@@ -307,15 +313,6 @@ class Expected:
             sending_ns = max(spec.workloads[name].fills(profile)[1], 1)
             busy_pcpus[host] += domain.count * self.packets[name] * work_ns / sending_ns
         return {name: busy_pcpus[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
-
-
-def _computed_per_s(spec: ModelSpec) -> float:
-    return sum(
-        domain.count * program.events_per_s(domain.vcpus)
-        for name, domain in spec.domains.items()
-        if not _is_alone(spec, name)
-        for program in domain.applications.values()
-    )
 
 
 def _is_alone(spec: ModelSpec, name: str) -> bool:
