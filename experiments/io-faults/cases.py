@@ -236,7 +236,7 @@ def remember_simulations() -> None:
     from matplotlib.figure import Figure
 
     from vftsim.calibrate import fit as calibrate_fit
-    from vftsim.calibrate import plays
+    from vftsim.calibrate import validation
     from vftsim.records import judge, runner
     from vftsim.study import execution
     from vftsim.study.designs import capacity_search, crash, failover
@@ -248,7 +248,7 @@ def remember_simulations() -> None:
         (crash, "simulate_crash"),
         (failover, "simulate_crash"),
         (calibrate_fit, "_residuals"),
-        (plays, "_observed"),
+        (validation, "_observed"),
         (trace, "run_traced"),
     ):
         _remember(owner, name)

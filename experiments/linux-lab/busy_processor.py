@@ -21,8 +21,7 @@ from structures import STRUCTURES
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, matches, read_definition
 from vftsim.calibrate.fit import parameter_values, search_for
-from vftsim.calibrate.plays import measured_runs, run_models
-from vftsim.calibrate.validation import RunValidationSpec
+from vftsim.calibrate.validation import RunValidationSpec, measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import read_dataset

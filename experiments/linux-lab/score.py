@@ -20,8 +20,7 @@ from vftsim.calibrate.by_runs import compared
 from vftsim.calibrate.definition import matches, read_definition, run_of
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.plays import measured_runs, run_models
-from vftsim.calibrate.validation import RunValidationSpec
+from vftsim.calibrate.validation import RunValidationSpec, measured_runs, run_models
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations, read_dataset

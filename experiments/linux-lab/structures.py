@@ -14,7 +14,7 @@ import numpy as np
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, read_definition
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, parameter_values, residual, search_for
-from vftsim.calibrate.plays import measured_runs, run_models
+from vftsim.calibrate.validation import measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.labs.named_files import dataset_path
 

@@ -15,11 +15,10 @@ from busy_processor import Structure, by_rate, by_repeats, fitted, hours
 from rate_price import GROUPS, BaseRuns, scores
 from score import NAME, OVERLOADED, label, percentiles, played
 
-from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.accuracy import Row, each_left_out, held_out
 from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.fit import residual
 from vftsim.calibrate.fitted import read_fit
-from vftsim.calibrate.structure_error import each_left_out, held_out
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.report.markdown import markdown_table
 

@@ -29,7 +29,7 @@ from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.figures import as_run, delay_percentiles, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, residual
 from vftsim.calibrate.fitted import read_fit
-from vftsim.calibrate.plays import measured_runs
+from vftsim.calibrate.validation import measured_runs
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations

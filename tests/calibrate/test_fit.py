@@ -10,7 +10,7 @@ from vftsim.calibrate import validate
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads, observe, search_for
-from vftsim.calibrate.plays import STOP_STEP
+from vftsim.calibrate.validation import STOP_STEP
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError

@@ -13,9 +13,9 @@ import pytest
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from tests.study.programs import started
 from tests.study.tiny import tiny
-from vftsim.calibrate import fit, plays
+from vftsim.calibrate import fit, validation
 from vftsim.calibrate.fit import number_of
-from vftsim.calibrate.plays import from_observations, to_observations
+from vftsim.calibrate.validation import from_observations, to_observations
 from vftsim.cli.main import main
 from vftsim.study.store.database import DATABASE
 
@@ -83,8 +83,8 @@ def said(text):
 
 CASES = {
     "calibrate": (["calibrate", "fit.yaml"], ((fit, "_residuals"),)),
-    "validate by runs": (["validate", "runs.yaml"], ((plays, "_observed"),)),
-    "validate by ramps": (["validate", "ramps.yaml"], ((plays, "_observed"),)),
+    "validate by runs": (["validate", "runs.yaml"], ((validation, "_observed"),)),
+    "validate by ramps": (["validate", "ramps.yaml"], ((validation, "_observed"),)),
 }
 
 

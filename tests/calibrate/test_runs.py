@@ -8,12 +8,11 @@ from ruamel.yaml import YAML
 
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from vftsim._version import __version__
-from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.accuracy import Row, read_held_out
 from vftsim.calibrate.by_runs import verdict_beside as verdict
 from vftsim.calibrate.definition import CalibrationSpec, matches
 from vftsim.calibrate.figures import as_run, is_ratio, observe, unit_of_figure
 from vftsim.calibrate.intervals import CHANCE_RUNS
-from vftsim.calibrate.structure_error import read_held_out
 from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.composition.model import ModelSpec

@@ -7,8 +7,7 @@ import pytest
 from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.fit import chosen
 from vftsim.calibrate.fitted import data_sha256
-from vftsim.calibrate.plays import measured_runs, run_models
-from vftsim.calibrate.validation import RunValidationSpec, read_validation
+from vftsim.calibrate.validation import RunValidationSpec, measured_runs, read_validation, run_models
 from vftsim.composition.keys import read
 from vftsim.labs.dataset import read_dataset
 from vftsim.labs.named_files import dataset_path

@@ -9,8 +9,7 @@ import pytest
 
 from tests.calibrate.test_prediction import FIT
 from tests.study.tiny import tiny
-from vftsim.calibrate.accuracy import Row
-from vftsim.calibrate.structure_error import StructureError, each_left_out, read_held_out
+from vftsim.calibrate.accuracy import Row, StructureError, each_left_out, read_held_out
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 

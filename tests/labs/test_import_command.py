@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vftsim.calibrate.plays import measured_runs
+from vftsim.calibrate.validation import measured_runs
 from vftsim.cli.main import main
 from vftsim.labs import imported
 from vftsim.labs.dataset import read_dataset

@@ -11,9 +11,8 @@ import pytest
 
 from vftsim.calibrate import fit, validate
 from vftsim.calibrate.figures import observe
-from vftsim.calibrate.plays import Play, played
 from vftsim.calibrate.run import run_calibration
-from vftsim.calibrate.validation import RunValidationSpec
+from vftsim.calibrate.validation import Play, RunValidationSpec, played
 from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
 from vftsim.records import runner

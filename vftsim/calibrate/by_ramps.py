@@ -29,10 +29,9 @@ from vftsim.calibrate.definition import check_environments
 from vftsim.calibrate.figures import check_cpu, known_parts, measured
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.fitted import data_sha256, warnings
-from vftsim.calibrate.plays import STOP_STEP, Play, Plays
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validated import Validated
-from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec, ValidationSpec
+from vftsim.calibrate.validation import STOP_STEP, EnvironmentSpec, Play, Plays, TargetsSpec, ValidationSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.labs.dataset import Observations, read_dataset

@@ -17,9 +17,8 @@ from vftsim.calibrate.capacities import left_out, system_of
 from vftsim.calibrate.definition import check_environments, check_measured, matches, run_of
 from vftsim.calibrate.figures import check_cpu, others, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
-from vftsim.calibrate.plays import Play, Plays, measured_runs, run_models
 from vftsim.calibrate.validated import Validated
-from vftsim.calibrate.validation import RunTarget, RunValidationSpec
+from vftsim.calibrate.validation import Play, Plays, RunTarget, RunValidationSpec, measured_runs, run_models
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.ramps import shipped_ramps
 from vftsim.spec.suggest import listing, shown

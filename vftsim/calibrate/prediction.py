@@ -2,7 +2,7 @@
 
 Three things make a prediction uncertain: which traffic a run happens to have (replications), how well the data told the
 fitted numbers (parameters), and which of the accepted models is right (structures).  That none of them is, only rows
-that no fit used can tell (:mod:`vftsim.calibrate.structure_error`).
+that no fit used can tell (:mod:`vftsim.calibrate.accuracy`).
 
 A point is a set of parameters drawn from their joint fit (:mod:`vftsim.calibrate.fitted`); each is played in several
 replications with traffic of their own.  With D points of n runs and mean squares MSB between and MSW within points, the
@@ -25,11 +25,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from vftsim.calibrate.accuracy import step_number
+from vftsim.calibrate.accuracy import ENOUGH, StructureError, step_number
 from vftsim.calibrate.definition import in_unit
 from vftsim.calibrate.figures import observations_of, unit_of_figure
 from vftsim.calibrate.fitted import DrawableFit, accepted
-from vftsim.calibrate.structure_error import ENOUGH, StructureError
 from vftsim.composition.keys import base_unit
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model

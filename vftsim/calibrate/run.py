@@ -19,7 +19,7 @@ from vftsim.calibrate.figures import check_cpu, is_ratio, measured
 from vftsim.calibrate.fit import chosen, coverage_of, profiles_of, search_for
 from vftsim.calibrate.fitted import accepted, read_fit
 from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
-from vftsim.calibrate.plays import from_observations, measured_runs, run_models
+from vftsim.calibrate.validation import from_observations, measured_runs, run_models
 from vftsim.composition.keys import base_unit, read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vftsim.calibrate import by_ramps, by_runs
-from vftsim.calibrate.plays import played
 from vftsim.calibrate.validated import Validated
-from vftsim.calibrate.validation import RunValidationSpec, read_validation
+from vftsim.calibrate.validation import RunValidationSpec, played, read_validation
 from vftsim.errors import UsageError
 from vftsim.labs.named_files import dataset_path
 from vftsim.study.execution import Execution

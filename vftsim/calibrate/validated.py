@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from vftsim._version import __version__
-from vftsim.calibrate import structure_error
 from vftsim.calibrate.accuracy import (
     LINE,
     PARABOLA,
@@ -18,6 +17,7 @@ from vftsim.calibrate.accuracy import (
     groups_of,
     is_relative,
     result,
+    sections,
     share_that_cannot_tell,
     step_number,
     table,
@@ -290,7 +290,7 @@ def _declared(validated: Validated, first: Columns) -> list[str]:
 
 
 def _learned(validated: Validated) -> list[str]:
-    return [*([section(validated.left_out)] if validated.left_out else []), *structure_error.sections(validated.rows)]
+    return [*([section(validated.left_out)] if validated.left_out else []), *sections(validated.rows)]
 
 
 def _table(columns: Columns, rows: Iterable[Any]) -> str:

@@ -86,8 +86,8 @@ def predict(
         Figures, e.g. 'cpu', 'SES1/p99', 'step_6*', '*' for all (default: the usual ones).
     """
     from vftsim.calibrate import prediction
+    from vftsim.calibrate.accuracy import read_held_out
     from vftsim.calibrate.fitted import read_fit
-    from vftsim.calibrate.structure_error import read_held_out
     from vftsim.study.runs.estimate import total
 
     fits, others = ([read_fit(name) for name in names] for names in (fit, structure))

@@ -41,7 +41,7 @@ def open(directory: str | Path) -> Printed:
     from vftsim.study.store.opened import read_answer, read_manifest
 
     folder = Path(directory)
-    command, stored = read_manifest(folder)["command"], ("study.blocks.kept", "Stored")
+    command, stored = read_manifest(folder)["command"], ("study.blocks.printed", "Stored")
     is_decision = command == "compare" and "objectives" in read_answer(folder)
     module, name = stored if is_decision else _CLASSES.get(command, stored)
     result: Printed = getattr(import_module(f"vftsim.{module}"), name).opened(folder)

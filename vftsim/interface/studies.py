@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from vftsim.study.designs.availability import AvailabilityStudy
     from vftsim.study.designs.capacity_answer import CapacityStudy
     from vftsim.study.designs.compare import Comparison
+    from vftsim.study.designs.constant_load import WarmUpStudy
     from vftsim.study.designs.decision import Decision
     from vftsim.study.designs.failover import FailoverStudy
     from vftsim.study.designs.run import RunResult
     from vftsim.study.designs.simulated_years import SimulatedYears
     from vftsim.study.designs.study import StudyResult
-    from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.model import Model
 
@@ -491,7 +491,7 @@ def pilot(
     load : --load SAPS
         Attempts a second (default: the model's first step).
     """
-    from vftsim.study.designs.warm_up import pilots_take, warm_up_study
+    from vftsim.study.designs.constant_load import pilots_take, warm_up_study
 
     chosen = as_model(model, quick=quick)
     takes, study = partial(pilots_take, chosen, load), partial(warm_up_study, chosen, load_saps=load)

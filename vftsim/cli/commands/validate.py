@@ -59,7 +59,7 @@ def _typed(arguments: Mapping[str, Any]) -> str:
 @made_from(labs.validate, Validating)
 def validate(call: StudyCall, *, common: Validating) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
-    from vftsim.calibrate import structure_error
+    from vftsim.calibrate import accuracy
     from vftsim.calibrate.validated import page
     from vftsim.cli.files import write_whole
     from vftsim.files import write_file
@@ -73,8 +73,8 @@ def validate(call: StudyCall, *, common: Validating) -> None:
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:
-        if structure_error.held_out(validated.rows):
-            written = structure_error.as_file(validated.rows)
+        if accuracy.held_out(validated.rows):
+            written = accuracy.as_file(validated.rows)
             write_whole(common.held_out, lambda path: write_file(path, written))
         else:
             what = "no row is held out and of a kind that errors are learned of (CPU, delays, IHS, completed)"
