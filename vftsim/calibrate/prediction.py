@@ -259,8 +259,11 @@ def _played(
 ) -> list[list[dict[str, float]]]:
     """Play every run of each structure; figures that a first run lacks are refused before the others are played."""
     firsts = execution.play(simulate_point, caches, [{0: queued[0]} for queued in tasks])
-    for first in firsts:
-        _check_quantities(figures, first)
+    for first in firsts:  # phases differ from run to run
+        there = [name for run in first for name in run]
+        for pattern in figures:
+            if not any(fnmatchcase(name, f"*{pattern.rpartition('/')[2]}") for name in there):
+                named([pattern], [first])
     others = execution.play(simulate_point, caches, [dict(enumerate(queued[1:], 1)) for queued in tasks])
     return [first + of_structure for first, of_structure in zip(firsts, others, strict=True)]
 
@@ -315,14 +318,6 @@ def named(patterns: Sequence[str], structures: Iterable[Sequence[Mapping[str, fl
             raise UsageError(f"--figure: no run gives {shown(pattern)}{instead(pattern, quantities, 'there are')}")
         chosen.update(fitting)
     return [name for name in there if name in chosen] or there
-
-
-def _check_quantities(patterns: Sequence[str], first: Sequence[Mapping[str, float]]) -> None:
-    """Refuse quantities that the first run lacks, before the others cost their time; phases differ from run to run."""
-    there = [name for run in first for name in run]
-    for pattern in patterns:
-        if not any(fnmatchcase(name, f"*{pattern.rpartition('/')[2]}") for name in there):
-            named([pattern], [first])
 
 
 def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], runs: int) -> Figure:

@@ -171,7 +171,12 @@ class Judgement(Printed):
         scores = self.scores()
         lines = [f"# {self.record.spec.title}", "", self.ran, *([""] if scores else []), *(f"* {s}" for s in scores)]
         for table in self.tables():
-            lines += ["", f"## {table.title}", "", markdown_table(table.columns, texts_of(table))]
+            lines += [
+                "",
+                f"## {table.title}",
+                "",
+                markdown_table(table.columns, [list(map(str, row)) for row in table.rows]),
+            ]
         return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
@@ -183,10 +188,6 @@ def in_counts(rows: Iterable[Row]) -> str:
     """Return how many statements have which verdict, as text."""
     counts = Counter(row.verdict for row in rows)
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-
-
-def texts_of(table: Table) -> list[list[str]]:
-    return [[str(cell) for cell in row] for row in table.rows]
 
 
 def with_values(names: dict[str, Any], values: Mapping[str, Expression]) -> dict[str, Any]:

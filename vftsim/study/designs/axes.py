@@ -189,16 +189,12 @@ class Axis:
         if self.is_short and self.name in MEANINGS:
             if not has_parameter(kind, self.name):
                 return ()
-            value = self._written(value)
+            try:
+                value = WRITTEN.get(self.name, str)(value)
+            except PydanticCustomError as error:
+                raise ModelFileError(error.message(), ORIGIN, key=f"{self.name}={value}") from None
         text = f"{value} {self.unit}" if self.unit and _is_number(value) else value
         return tuple(f"{key}={text}" for key in self.keys)
-
-    def _written(self, value: str) -> str:
-        """Return what is written at the key; refuse what is no value of the short name."""
-        try:
-            return WRITTEN.get(self.name, str)(value)
-        except PydanticCustomError as error:
-            raise ModelFileError(error.message(), ORIGIN, key=f"{self.name}={value}") from None
 
 
 def axis_of(model: Model, name: str, kinds: Sequence[str], option: str) -> Axis:

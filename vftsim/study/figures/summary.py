@@ -88,8 +88,18 @@ class Summary:
 
     def find(self, name: str) -> list[Address]:
         """Return the figures that a name may mean; a percentile that nobody has listed comes to be."""
-        addresses = find(name, self.addresses)
-        return addresses or self._further(name)
+        if known := find(name, self.addresses):
+            return known
+        (head, _, word), made = name.rpartition("."), list[Address]()
+        for (owner, _), outcomes in list(self._outcomes.items()):
+            phase, first = next(iter(outcomes.values()))
+            for entry in filter(None, (figure.further(word) for figure in first.declared.values())):
+                address = Address(owner, phase.word, _step(phase), entry, owner in self._of_copies)
+                if not head or address.is_meant(name.split(".")):
+                    for number, (phase_of_run, outcome) in outcomes.items():
+                        self._take(number, phase_of_run, address, outcome)
+                    made.append(address)
+        return made
 
     def lead(self, names: Iterable[str]) -> list[str]:
         """Have the figures of these names lead, and no others; return the names of which no run has a figure."""
@@ -162,24 +172,6 @@ class Summary:
         elif address.entry.leads:
             row.address = address  # it leads where any replication says so
         row.add(number, address.entry, outcome)
-
-    def _further(self, name: str) -> list[Address]:
-        """Return figures that declarations give on demand, such as any percentile."""
-        head, _, word = name.rpartition(".")
-        made = []
-        for (owner, _), outcomes in list(self._outcomes.items()):
-            phase, first = next(iter(outcomes.values()))
-            for figure in first.declared.values():
-                entry = figure.further(word)
-                if entry is None:
-                    continue
-                address = Address(owner, phase.word, _step(phase), entry, owner in self._of_copies)
-                if head and not address.is_meant(name.split(".")):
-                    continue
-                for number, (phase_of_run, outcome) in outcomes.items():
-                    self._take(number, phase_of_run, address, outcome)
-                made.append(address)
-        return made
 
 
 def resting_on_some(figures: Iterable[tuple[str, int, int]]) -> list[str]:

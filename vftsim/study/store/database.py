@@ -99,18 +99,14 @@ def _put(source: Path, target: Path, name: str, ledger: Ledger) -> str:
     if target.is_symlink() or target.exists():
         digest = None if target.is_symlink() else sha256_of_file(target)
         if digest is None or not ledger.wrote(name, digest):
-            new_name = _keep_aside(target)
+            number, aside = 1, target.with_name(f"{target.name}.kept")
+            while aside.exists() or aside.is_symlink():
+                number += 1
+                aside = target.with_name(f"{target.name}.kept-{number}")
+            target.rename(aside)
+            new_name = aside.name
     source.replace(target)
     return new_name
-
-
-def _keep_aside(path: Path) -> str:
-    number, aside = 1, path.with_name(f"{path.name}.kept")
-    while aside.exists() or aside.is_symlink():
-        number += 1
-        aside = path.with_name(f"{path.name}.kept-{number}")
-    path.rename(aside)
-    return aside.name
 
 
 DATABASE = "vftsim.sqlite"

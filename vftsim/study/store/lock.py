@@ -114,21 +114,17 @@ class DirectoryLock:
             os.write(descriptor, json.dumps(asdict(Holder.here())).encode())
 
     def _taken(self) -> UsageError:
-        return UsageError(f"'{self.folder}' is in use by {_named_soon(self._path) or 'another process'}")
+        """Return the refusal, which names the holder; who has just taken it writes the name an instant later."""
+        end = time.monotonic() + _NAMED_WITHIN_S
+        while (holder := Holder.read(self._path)) is None and time.monotonic() < end:
+            time.sleep(0.01)
+        return UsageError(f"'{self.folder}' is in use by {holder or 'another process'}")
 
     def _is_at(self, descriptor: int) -> bool:
         try:
             return os.path.samestat(os.fstat(descriptor), self._path.stat())
         except FileNotFoundError:
             return False
-
-
-def _named_soon(path: Path) -> Holder | None:
-    """Return who holds a lock; who has just taken it writes the name an instant later."""
-    end = time.monotonic() + _NAMED_WITHIN_S
-    while (holder := Holder.read(path)) is None and time.monotonic() < end:
-        time.sleep(0.01)
-    return holder
 
 
 def _os_lock(descriptor: int) -> bool:
