@@ -11,7 +11,8 @@ from tests.study.grids import make_grid
 from vftsim.cli import options
 from vftsim.cli.examples import EXAMPLES
 from vftsim.cli.main import command_line, main
-from vftsim.study.designs.axes import kinds_named, knob_of, under
+from vftsim.study.designs.axes import knob_of
+from vftsim.study.designs.protections import kinds_named, under
 from vftsim.study.figures.names import read_objective
 from vftsim.study.runs.model import load_model
 

@@ -4,7 +4,7 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.study.designs.axes import kinds_named
+from vftsim.study.designs.protections import kinds_named
 from vftsim.study.runs.model import load_model
 
 MODEL = """\

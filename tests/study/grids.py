@@ -8,9 +8,10 @@ from typing import Any
 
 from vftsim.interface.plan import Plan
 from vftsim.study.designs import run as runs
-from vftsim.study.designs.experiment import Experiment, plan_sweep
+from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.run import RunResult
 from vftsim.study.designs.study import StudyResult, run_experiment
+from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model
 

@@ -6,10 +6,10 @@ import vftsim
 from tests.study.test_stream_capacity import SERVER
 from tests.study.tiny import tiny
 from vftsim.cli.main import main
-from vftsim.study.designs.axes import under
 from vftsim.study.designs.capacity import capacity_takes, find_capacity
 from vftsim.study.designs.capacity_answer import bands_take, ends_of, runs_of_bands, turning
 from vftsim.study.designs.capacity_search import CapacityRequest
+from vftsim.study.designs.protections import under
 from vftsim.study.execution import Execution
 from vftsim.study.runs.estimate import needs_of
 from vftsim.study.runs.model import load_model

@@ -4,8 +4,8 @@ import pytest
 
 import vftsim
 from vftsim.composition.without_effect import remarks
-from vftsim.study.designs.axes import under
 from vftsim.study.designs.failover import Crashes, crashes_of_each, failover_study
+from vftsim.study.designs.protections import under
 from vftsim.study.execution import Execution
 
 MODEL = """\

@@ -11,10 +11,11 @@ from test_decision import JOB, WEB, decided
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Chart
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.axes import SharedKnob, fitting, shared_knobs
+from vftsim.study.designs.axes import SharedKnob, shared_knobs
 from vftsim.study.designs.decision_crossovers import order_of
 from vftsim.study.designs.decision_figures import Protected
 from vftsim.study.designs.failover import protected_domain
+from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.names import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model

@@ -14,17 +14,8 @@ from vftsim.errors import UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.study.designs.availability import year_takes
 from vftsim.study.designs.failover import Crashes
-from vftsim.study.runs.estimate import (
-    EVENTS_PER_S,
-    Expected,
-    Limits,
-    Needs,
-    check,
-    duration_in_words,
-    events_of,
-    needs_of,
-    total,
-)
+from vftsim.study.runs.estimate import EVENTS_PER_S, Expected, Needs, duration_in_words, events_of, needs_of, total
+from vftsim.study.runs.limits import Limits, check
 from vftsim.study.runs.model import load_model, shipped_models
 from vftsim.workloads.service.application import ServiceSpec
 

@@ -12,9 +12,9 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.terminal import as_text
 from vftsim.study.designs import crash, failover
-from vftsim.study.designs.axes import under
 from vftsim.study.designs.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
 from vftsim.study.designs.failover import Crashes, crash_instants, failover_study
+from vftsim.study.designs.protections import under
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 

@@ -13,9 +13,9 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.prices import at_prices, prices_of
 from vftsim.spec import Spec
 from vftsim.stats import Estimate
-from vftsim.study.designs.axes import under
 from vftsim.study.designs.failover import Crashes, crashes_of_each
 from vftsim.study.designs.price_bands import ALL, Effect, band_of, effects_of, variants, widened
+from vftsim.study.designs.protections import under
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 

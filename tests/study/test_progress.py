@@ -8,8 +8,8 @@ from tiny import TINY
 
 from tests.study.grids import kept
 from vftsim.composition.run import Run
-from vftsim.study.designs.experiment import plan_sweep
 from vftsim.study.designs.study import run_experiment
+from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.execution import Execution, Replications
 from vftsim.study.runs import progress as shown
 from vftsim.study.runs.estimate import Expected, share_by

@@ -10,9 +10,9 @@ from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.report.terminal import as_text
 from vftsim.study.blocks.head import head
 from vftsim.study.designs import failover
-from vftsim.study.designs.axes import fitting, kinds_named, of_domain, under
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest
+from vftsim.study.designs.protections import fitting, kinds_named, of_domain, under
 from vftsim.study.execution import Execution
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.runs.model import load_model

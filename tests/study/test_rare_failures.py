@@ -12,10 +12,10 @@ from vftsim.outcome import Outcome, Phase, attribute, declare
 from vftsim.report.terminal import as_text
 from vftsim.stats import stratified_interval
 from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, HostFailures, shares_of_pair, year_of
-from vftsim.study.designs.axes import under
 from vftsim.study.designs.crash import BackupFailure, Failover
 from vftsim.study.designs.experiment import chosen, name_of
 from vftsim.study.designs.failover import FailoverStudy
+from vftsim.study.designs.protections import under
 from vftsim.study.designs.run import RunResult
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model

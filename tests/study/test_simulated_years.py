@@ -10,7 +10,7 @@ from vftsim.platform.protection.when import Instant
 from vftsim.report.blocks import in_words
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, Effect, HostFailures, Kind, shares_of, shares_of_pair
-from vftsim.study.designs.axes import ALL, kinds_named, under
+from vftsim.study.designs.protections import ALL, kinds_named, under
 from vftsim.study.designs.simulated_years import (
     TRAFFIC,
     Machine,

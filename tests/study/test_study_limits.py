@@ -13,7 +13,8 @@ import pytest
 
 from vftsim.errors import UsageError
 from vftsim.study.runs import estimate as limits
-from vftsim.study.runs.estimate import Limits, Needs, check, ended_beyond
+from vftsim.study.runs.estimate import Needs
+from vftsim.study.runs.limits import Limits, check, ended_beyond
 
 HOUR = Needs(events=1e9, seconds=3601.0, runs=1.0)
 

@@ -7,7 +7,8 @@ from vftsim.composition.record import RunRecord
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.designs.experiment import DEFAULT_TIMES, Reader, plan_sweep
+from vftsim.study.designs.experiment import Reader
+from vftsim.study.designs.sweep import DEFAULT_TIMES, plan_sweep
 from vftsim.workloads.flow import FlowResult
 
 

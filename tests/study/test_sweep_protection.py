@@ -6,7 +6,7 @@ from tiny import TINY
 from tests.study.grids import make_grid, run_sweep
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.axes import MEANINGS, has_parameter
+from vftsim.study.designs.protections import MEANINGS, has_parameter
 from vftsim.study.execution import Execution
 
 pytestmark = pytest.mark.thorough

@@ -333,7 +333,7 @@ def test_what_was_measured_on_another_system_is_left_out(path, setting, capacity
 
 
 def test_another_mechanism_makes_another_system(path):
-    from vftsim.study.designs.axes import under
+    from vftsim.study.designs.protections import under
 
     path.write_text(MEASURED)
     model = load_model(path)

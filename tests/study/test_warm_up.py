@@ -6,7 +6,7 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import warm_up
-from vftsim.study.designs.constant_load import PILOTS, WarmUpStudy, pilots_take, warm_up_study
+from vftsim.study.designs.warm_up import PILOTS, WarmUpStudy, pilots_take, warm_up_study
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 

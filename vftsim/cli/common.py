@@ -32,7 +32,8 @@ PARAMETERS = "\n\nParameters\n----------\n"
 
 if TYPE_CHECKING:
     from vftsim.study.execution import Shard
-    from vftsim.study.runs.estimate import Limits, Needs
+    from vftsim.study.runs.estimate import Needs
+    from vftsim.study.runs.limits import Limits
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.progress import Progress
 

@@ -70,7 +70,8 @@ from vftsim.cli.output import say
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.study.runs.estimate import Limits, Needs
+    from vftsim.study.runs.estimate import Needs
+    from vftsim.study.runs.limits import Limits
     from vftsim.study.runs.model import Model
 
 
@@ -128,7 +129,7 @@ def prepared(name: str, overrides: list[str] | None) -> Model:
 def read_limits(max_time: str | None, max_memory: str | None, yes: bool = False) -> Limits:
     """Return what the options allow a study."""
     from vftsim.spec import BYTE_COUNT, DURATION
-    from vftsim.study.runs.estimate import Limits, ended_beyond
+    from vftsim.study.runs.limits import Limits, ended_beyond
 
     most_ns = None if max_time is None else round(parse_quantity("--max-time", max_time, DURATION))
     most_bytes = None if max_memory is None else round(parse_quantity("--max-memory", max_memory, BYTE_COUNT))
@@ -152,7 +153,7 @@ def end_watch() -> None:
 @contextmanager
 def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Iterator[str]:
     """Refuse a study that takes too much, or ask about it, or yield what to say of it; then its limits end."""
-    from vftsim.study.runs.estimate import check
+    from vftsim.study.runs.limits import check
     from vftsim.study.runs.workers import checked_jobs
 
     words = check(needs(), checked_jobs(jobs), limits, _agrees)
@@ -163,7 +164,7 @@ def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Ite
 @contextmanager
 def ended_beyond_memory(limits: Limits) -> Iterator[None]:
     """End what is inside when it uses more memory than it may; then its limits end."""
-    from vftsim.study.runs.estimate import ended_beyond
+    from vftsim.study.runs.limits import ended_beyond
 
     _watch.enter_context(ended_beyond(None, limits.most_bytes, say))
     try:

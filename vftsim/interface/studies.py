@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from vftsim.study.designs.availability import AvailabilityStudy
     from vftsim.study.designs.capacity_answer import CapacityStudy
     from vftsim.study.designs.compare import Comparison
-    from vftsim.study.designs.constant_load import WarmUpStudy
     from vftsim.study.designs.decision import Decision
     from vftsim.study.designs.failover import FailoverStudy
     from vftsim.study.designs.run import RunResult
     from vftsim.study.designs.simulated_years import SimulatedYears
     from vftsim.study.designs.study import StudyResult
+    from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.model import Model
 
@@ -260,8 +260,8 @@ def decide(
     """
     from vftsim.study.designs import decision as design
     from vftsim.study.designs.availability import HostFailures
-    from vftsim.study.designs.axes import fitting, kinds_named, of_domain
     from vftsim.study.designs.decision_crossovers import DecisionRequest
+    from vftsim.study.designs.protections import fitting, kinds_named, of_domain
     from vftsim.study.figures.names import read_objective
     from vftsim.study.runs.model import first_look_ns
 
@@ -313,8 +313,8 @@ def sweep(
     figures : --figure NAME
         A figure to show, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
     """
-    from vftsim.study.designs.experiment import plan_sweep
     from vftsim.study.designs.study import run_experiment
+    from vftsim.study.designs.sweep import plan_sweep
 
     name = None if model is None else str(model)
     varied = scheduler, as_texts(grid), tuple(overrides), protection
@@ -369,8 +369,8 @@ def failover(
     prices : --prices/--no-prices
         Play prices of the mechanism at both ends of their ranges, for bands.
     """
-    from vftsim.study.designs.axes import of_domain, under
     from vftsim.study.designs.failover import DEFAULT_CRASHES, Crashes, failover_study
+    from vftsim.study.designs.protections import of_domain, under
     from vftsim.study.execution import fewer_crashes
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
@@ -414,7 +414,7 @@ def simulated_years(
     """
     from vftsim.study.designs import simulated_years as design
     from vftsim.study.designs.availability import HostFailures
-    from vftsim.study.designs.axes import kinds_named, of_domain
+    from vftsim.study.designs.protections import kinds_named, of_domain
 
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
     asked = chosen, kinds, HostFailures(mtbf_s, restart_s, common_cause), years, crashes
@@ -460,8 +460,8 @@ def availability(
         How long a run goes on after a crash and a restart (default: until queues have gone).
     """
     from vftsim.study.designs.availability import DEFAULT_CRASHES, HostFailures, availability_study, year_takes
-    from vftsim.study.designs.axes import kinds_named, of_domain
     from vftsim.study.designs.failover import Crashes
+    from vftsim.study.designs.protections import kinds_named, of_domain
     from vftsim.study.execution import fewer_crashes
 
     chosen, count = fewer_crashes(of_domain(as_model(model), domain), crashes, DEFAULT_CRASHES, quick)
@@ -491,7 +491,7 @@ def pilot(
     load : --load SAPS
         Attempts a second (default: the model's first step).
     """
-    from vftsim.study.designs.constant_load import pilots_take, warm_up_study
+    from vftsim.study.designs.warm_up import pilots_take, warm_up_study
 
     chosen = as_model(model, quick=quick)
     takes, study = partial(pilots_take, chosen, load), partial(warm_up_study, chosen, load_saps=load)

@@ -139,7 +139,7 @@ def _first_look_ns(question: Question, model: Model) -> int:
         return 0
     if question.ask != "protection":
         return first_look_ns([model])
-    from vftsim.study.designs.axes import fitting, kinds_named  # noqa: PLC0415 - as :func:`.question._kinds`
+    from vftsim.study.designs.protections import fitting, kinds_named  # noqa: PLC0415 - as :func:`.question._kinds`
 
     return first_look_ns(fitting(model, kinds_named(question.protection))[0].values())
 

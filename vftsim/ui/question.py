@@ -219,6 +219,6 @@ def _objective(text: str) -> str:
 def _kinds(text: str) -> str:
     if text == _PROTECTIONS:
         return text
-    from vftsim.study.designs.axes import kinds_named  # noqa: PLC0415 - what crashes need takes a tenth of a second
+    from vftsim.study.designs.protections import kinds_named  # noqa: PLC0415 - what crashes need takes a tenth of a second
 
     return ",".join(kinds_named(text))

@@ -45,8 +45,8 @@ from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
-from vftsim.study.designs.axes import fitting
 from vftsim.study.designs.crash import BackupFailure, planned_stop_s
+from vftsim.study.designs.protections import fitting
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, frame, rows
 from vftsim.study.figures.protection_costs import cost_notes

@@ -1,7 +1,7 @@
 """What studies vary: keys of the model, short names that stand for some of them, kinds of its parts.
 
 *Axes.* Short names exist for media streams on a host, where one question touches several domains, and for
-parameters of protection (:data:`KEYS`), which mechanisms have under different keys.
+parameters of protection (:mod:`.protections`), which mechanisms have under different keys.
 
 *Knobs*: ``workloads.web.rate``, ``domains.sut.protection.interval``.  Any key with a number, or a quantity with a unit,
 can be turned; a level is a number in the unit in which the model states the key's value.
@@ -9,14 +9,10 @@ can be turned; a level is a number in the unit in which the model states the key
 *Shared knobs* are settings of all mechanisms that can change their order.  A setting of protection has one value for
 all mechanisms that have it, under whatever key; a mechanism without it stays as it is.  The load is a factor on every
 workload that has one.
-
-*Mechanisms* by name, and a model under each of them: with its defaults, but the model's own with the parameters that
-the model gives it.
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -25,142 +21,15 @@ from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
 from vftsim.composition.hosts import DomainSpec
-from vftsim.composition.model import WITH_HOSTS, MeasuredSpec, ModelSpec
-from vftsim.composition.views import with_domain
+from vftsim.composition.model import WITH_HOSTS, ModelSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
-from vftsim.platform.protection.mechanism import protections
 from vftsim.spec import DURATION
 from vftsim.spec.overrides import ORIGIN
-from vftsim.spec.registry import PartRegistry
-from vftsim.spec.suggest import did_you_mean, instead, listing, or_below, shown
+from vftsim.spec.suggest import instead, or_below, shown
 from vftsim.spec.units import RATE, Quantity, number_and_unit, quantity_of
-from vftsim.study.designs.failover import protected_domain
+from vftsim.study.designs.protections import ALL, KEYS, MEANINGS, WRITTEN, has_parameter, protection_key
 from vftsim.study.runs.model import Model
-
-ALL = "all"
-
-
-def kinds_named(text: str) -> tuple[str, ...]:
-    """Return the mechanisms of a list with commas, or all, none first; refuse a name that is none."""
-    kinds = parts_named(text, protections(), "--protection", "mechanism")
-    return ("none", *(kind for kind in kinds if kind != "none")) if text == ALL else kinds
-
-
-def parts_named(text: str, known: PartRegistry[Any], option: str, what: str) -> tuple[str, ...]:
-    """Return the kinds of parts of a list with commas, or all; refuse a name that is none."""
-    if not isinstance(text, str):
-        raise UsageError(f"{option.lstrip('-')}: one text with commas, such as 'none,lockstep'; got {shown(text)}")
-    names = tuple(known) if text == ALL else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in names:
-        if name not in known:
-            hint = known.did_you_mean(name) or ";"
-            raise UsageError(f"{option}: no {what} '{name}'{hint} {what}s: {listing(known)}, or all")
-    return names
-
-
-def of_domain(model: Model, domain: str | None) -> Model:
-    """Return a model whose mechanisms are those of a domain; refuse one that is none.
-
-    By default it is the protected one, or the one that has traffic.
-    """
-    if domain is None:
-        return model
-    try:
-        name = model.spec.entry_of(domain)
-    except KeyError:
-        every = model.spec.expanded()
-        hint = did_you_mean(domain, every) or ";"
-        raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {listing(sorted(every))}") from None
-    return replace(model, chosen=name, notes=(*model.notes, f"mechanisms are of domain '{name}'"))
-
-
-def under(model: Model, kind: str) -> Model:
-    """Return a model with its domain under a mechanism, and without faults; refuse one that is none or does not fit."""
-    named = kinds_named(kind)
-    if len(named) > 1:
-        raise UsageError(f"--protection: one mechanism here, not '{kind}'; compare and availability take several")
-    (kind,) = named
-    spec = model.spec.model_copy(update={"faults": ()})
-    name = protected_domain(model)
-    notes = (*model.notes, f"protection: {kind}")
-    entry = spec.domains[name]
-    if protections().has_under(kind, entry.protection):
-        return replace(model, spec=spec, notes=notes, chosen=name)
-    mechanism = protections()[kind]()
-    if entry.vcpus > mechanism.most_vcpus:
-        raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {entry.vcpus}")
-    # What was measured on a real system is of the system under its mechanism.
-    spec = spec.model_copy(update={"measured": MeasuredSpec()})
-    return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes, chosen=name)
-
-
-def fitting(model: Model, kinds: Sequence[str]) -> tuple[dict[str, Model], dict[str, str]]:
-    """Return a model under each mechanism that fits, and why the others do not; refuse a model that none fits."""
-    protected_domain(model)
-    models: dict[str, Model] = {}
-    refused: dict[str, str] = {}
-    for kind in kinds:
-        try:
-            models[kind] = under(model, kind)
-        except UsageError as error:
-            refused[kind] = str(error)
-    if not models:
-        raise UsageError("no mechanism fits: " + "; ".join(refused.values()))
-    return models, refused
-
-
-MEANINGS = {
-    "checkpoint_interval": "interval between checkpoints",
-    "dirty_rate": "pages of the working set first touched, a second of guest CPU time",
-    "bandwidth": "rate of the channel between the hosts",
-    "round_trip": "twice the one-way latency of that channel",
-    "lag_limit": "lag of a lockstep secondary that slows the primary down",
-}
-KEYS = {
-    "checkpoint_interval": "interval",
-    "dirty_rate": "memory.touch_rate",
-    "bandwidth": "channel.rate",
-    "round_trip": "channel.latency",
-    "lag_limit": "throttle.lag_limit",
-}
-
-
-WRITTEN: dict[str, Callable[[str], str]] = {"round_trip": lambda text: DURATION.format(int(DURATION.parse(text)) // 2)}
-"""What is written at the key for a value of the short name, where that is another one."""
-
-
-def has_parameter(kind: str, name: str) -> bool:
-    """Tell whether a mechanism has what a short name stands for; what is no mechanism has nothing."""
-    if kind not in protections():
-        return False
-    with suppress(AttributeError):
-        attrgetter(KEYS[name])(protections()[kind]())
-        return True
-    return False
-
-
-def mechanism_of(model: Model) -> str:
-    """Return the mechanism of the domain whose protection matters; ``none`` in a model without traffic."""
-    try:
-        kind: str = model.spec.domains[protected_domain(model)].protection.kind  # type: ignore[attr-defined]
-    except UsageError:
-        return "none"
-    return kind
-
-
-def switch_of(model: Model, kind: str, written_model: Model) -> tuple[str, ...]:
-    """Return what puts a model under a mechanism, without the faults of its file; its own keeps its parameters."""
-    assignments = ("faults=[]",) if written_model.spec.faults else ()
-    if mechanism_of(model) == kind:
-        return assignments
-    return (*assignments, f"{protection_key(model)}={{kind: {kind}}}")
-
-
-def protection_key(model: Model) -> str:
-    """Return the dotted key of the protection of the domain whose protection matters."""
-    return f"domains.{protected_domain(model)}.protection"
-
 
 SHORT_NAMES = ("weight", "cap", "streams", "calls")
 SHORT_MEANINGS = {

@@ -20,7 +20,7 @@ from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.axes import fitting, shared_knobs
+from vftsim.study.designs.axes import shared_knobs
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,
     Order,
@@ -50,6 +50,7 @@ from vftsim.study.designs.decision_figures import (
 from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, lost_in_its_crash, protected_domain
 from vftsim.study.designs.points import PROTECTION
 from vftsim.study.designs.price_bands import Band, Variant, band_of, effects_of, variants, widened
+from vftsim.study.designs.protections import fitting
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.names import Objective, in_units

@@ -23,16 +23,14 @@ from vftsim.spec.yaml_source import parse_yaml
 from vftsim.study.designs.axes import (
     Axis,
     axis_of,
-    mechanism_of,
     number_of,
-    protection_key,
     refuse_overwritten,
     scheduler_keys,
     scheduler_switch,
-    switch_of,
     value_at,
     written,
 )
+from vftsim.study.designs.protections import mechanism_of, protection_key, switch_of
 from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, Paired, Sobol, StudySpec
 from vftsim.study.figures.validity import as_fitted, not_covered, with_changes
 from vftsim.study.runs.estimate import Needs, total

@@ -33,8 +33,8 @@ from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
 from vftsim.study.designs.availability import YEAR_S, Effect, HostFailures, Kind, shares_of
-from vftsim.study.designs.axes import fitting
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, planned_stop_s, simulate_episode
+from vftsim.study.designs.protections import fitting
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.runs.estimate import Needs, needs_of

@@ -25,11 +25,12 @@ from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.blocks.head import head, intervals, outside_notes, within
 from vftsim.study.blocks.printed import Printed, write_result
 from vftsim.study.blocks.run_charts import scale_of
-from vftsim.study.designs.axes import MEANINGS, SHORT_MEANINGS
+from vftsim.study.designs.axes import SHORT_MEANINGS
 from vftsim.study.designs.crossovers import CERTAIN, MOST_NEEDED
 from vftsim.study.designs.experiment import Experiment, Found, PointFigures, Reader, refusals
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Point
+from vftsim.study.designs.protections import MEANINGS
 from vftsim.study.designs.runner import Runner
 from vftsim.study.execution import Execution
 from vftsim.study.figures.frames import DataFrame, rows, with_numbers
