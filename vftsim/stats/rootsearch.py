@@ -29,6 +29,7 @@ Optim. 51 (2013), for the setting.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from vftsim.errors import UsageError
@@ -106,15 +107,17 @@ def search_start(
     """
     at_low, least = bool(passes(low)), resolution if least is None else least
     upper, lower = [low], [low]
-    for doubling in range(MAXIMUM_DOUBLINGS + 1):
-        for levels, level in ((upper, high * 2.0**doubling), (lower, low / 2.0 ** (doubling + 1))):
-            if level < least or not (may_ease or at_low is (level > low)) or not allows(level):
-                continue
-            is_within = passes(level)
-            if is_within is (not at_low):
-                return SearchStart(at_low == (level < low), *sorted((level, levels[-1])))
-            if is_within is at_low:
-                levels.append(level)
+    up = [(upper, high * 2.0**doubling) for doubling in range(MAXIMUM_DOUBLINGS + 1)]
+    down = [(lower, low / 2.0 ** (doubling + 1)) for doubling in range(MAXIMUM_DOUBLINGS + 1)]
+    # A load that is carried nowhere near is not raised before it is lowered: overloaded runs are the longest.
+    for levels, level in chain.from_iterable(zip(up, down, strict=True)) if at_low else [*down, *up]:
+        if level < least or not (may_ease or at_low is (level > low)) or not allows(level):
+            continue
+        is_within = passes(level)
+        if is_within is (not at_low):
+            return SearchStart(at_low == (level < low), *sorted((level, levels[-1])))
+        if is_within is at_low:
+            levels.append(level)
     for level in () if at_low or not may_ease else _between(low, high, resolution):
         if allows(level) and passes(level):
             return SearchStart(False, level, 2.0 * level)
