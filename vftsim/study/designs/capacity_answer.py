@@ -189,13 +189,14 @@ def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> L
     ends = ends_of(search.model)
     if not ends or search.interrupted or search.result.answer != "between":
         return search
-    step = study.resolution(search.settings) / _STEPS
+    answer = search.result.estimate.mean
+    step = (study.around(answer) if study.is_guessed else study).resolution(search.settings) / _STEPS
     if study.names.is_counted:
         step = max(1.0, step // 1.0)
     play = partial(_turns, study, step, execution, search.result.eases)
     execution.progress.total(runs_of_bands(search.model))
     try:
-        (in_use,) = play([search.model], max(1, round(search.result.estimate.mean / step)))
+        (in_use,) = play([search.model], max(1, round(answer / step)))
         at_ends = play([each.model for each in ends], in_use)
     except KeyboardInterrupt:
         return replace(search, interrupted=True)
