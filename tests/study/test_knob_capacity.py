@@ -14,6 +14,7 @@ import pytest
 
 import vftsim
 from vftsim.cli.main import main
+from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Note, Table
 from vftsim.study.designs.axes import knob_of, written
@@ -417,6 +418,17 @@ def test_a_load_that_rises_and_falls_is_judged_by_as_many(tmp_path):
     spec = load_model(path).spec
     knob = knob_of(spec, "workloads.load.rate")
     assert at_knob(spec, 200.0, knob=knob, objectives=(), workload="load").measure.duration == 20_000_000_000
+
+
+def test_what_lasts_longer_than_a_short_test_is_judged_by_a_longer_one(tmp_path):
+    """800 ms there and back: what comes in 30 s at 100 a second, and the time that the last of them take."""
+    (tmp_path / "web.yaml").write_text(WEB)
+    spec = load_model(tmp_path / "web.yaml", ["measure.duration=30 s", "networks.lan.latency=400 ms"]).spec
+    turned = at_knob(spec, 100.0, knob=knob_of(spec, "workloads.web.rate"), objectives=(), workload="web")
+    assert turned.workloads["web"].connections == 3000
+    record = run_model(turned, 1, 0)
+    assert record.whole.outcomes["workloads.web"].answered == 100
+    assert record.whole.outcomes["workloads.web"].behind == 0
 
 
 def test_replies_out_of_pace_are_said(tmp_path, capsys):

@@ -217,6 +217,15 @@ def test_how_far_replies_fall_behind_is_that_of_the_second_half(engine, rate, ti
     assert test.answered == 100 or timeout_s
 
 
+@pytest.mark.parametrize(("latency_ns", "late"), [(200 * MS, 100), (2 * S, 0)])
+def test_a_long_way_is_no_lag(latency_ns, late):
+    """Connections of 0.8 s, 20 a second for 10 s, are all in pace; those of 8 s have no reply in half of the test."""
+    web = Web({"script": 20 * MS}, {"rate": 20.0, "connections": 200, "retry": 30 * S}, latency_ns=latency_ns)
+    test = web.tests[0].outcome()
+    assert (test.late, test.lag) == (late, 0)
+    assert test.answered == 100
+
+
 def test_rows_follow_what_is_in_flight():
     web = Web({"script": MS}, {"rate": 100.0, "connections": 300})
     assert web.report().replies == 300

@@ -490,8 +490,8 @@ class WorkloadSpec(Spec):
         limit = f"none has failed before it has waited for {format_duration(self.patience_ns)}; less was measured"
         return Offer(offered, min(over, offered), unit, limit, UNANSWERED, MOST_UNANSWERED, "failed")
 
-    def judged(self) -> Self:
-        """Return it offering as much as its objectives are judged by, where it ends by itself."""
+    def judged(self, measured_ns: int) -> Self:
+        """Return it offering as much as its objectives are judged by, in the measured time, where it ends by itself."""
         return self
 
     def test_ns(self) -> int:

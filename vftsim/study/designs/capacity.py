@@ -221,9 +221,10 @@ def at_knob(
             raise UsageError(f"{knob.key}: at {level:g} the model has no figure '{objective.figure}'")
     if not workload:
         return turned
-    offering = turned.workloads[workload].judged()
+    offering = turned.workloads[workload].judged(turned.measure.duration)
     turned = with_workload(turned, workload, offering)
-    needed_ns = max(round(offering.fewest_judged / (offering.attempts_per_s or math.inf) * 1e9), offering.test_ns())
+    offered_ns = round(offering.fewest_judged / (offering.attempts_per_s or math.inf) * 1e9)
+    needed_ns = max(offered_ns, 2 * offering.test_ns())  # what a test begins last has time to end; it ends the run
     if needed_ns <= turned.measure.duration:
         return turned
     measure = turned.measure.model_copy(update={"duration": min(needed_ns, LONGEST_NS)})

@@ -415,9 +415,10 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
         """Until the last connection begins."""
         return max(self.idle_ns, round(self.due_ns((self.connections - 1) * 1e9 / self.rate)))
 
-    def judged(self) -> Self:
-        """As many connections as show whether replies keep pace."""
-        return self.model_copy(update={"connections": max(self.connections, FEWEST_SERVED)})
+    def judged(self, measured_ns: int) -> Self:
+        """As many connections as show whether replies keep pace: what comes in the measured time, or more."""
+        in_it = int(self.load_ns(measured_ns) * self.rate / 1e9)
+        return self.model_copy(update={"connections": max(self.connections, FEWEST_SERVED, in_it)})
 
     def packets(self, profile: RunProfile) -> float:
         """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
@@ -474,12 +475,14 @@ class HttperfDriver(Driver):
     def _second_half(self) -> tuple[int, int]:
         """Return the connections begun in the second half of the test, and the replies that came while they did.
 
-        Of a run that ends before: of what has begun by then, from the start where half of it has not.
+        Of a run that ends before: of what has begun by then.  None where no reply came in the first half: what lasts
+        longer than that tells nothing.
         """
-        load, begun, connections = self.record, int(self.record.begun), int(self.record.connections)
-        first = half_of(connections) if begun >= half_of(connections) else 0
-        replies = int(load.last_replies) if begun == connections else int(load.replies)
-        return begun - first, replies - int(load.half_replies)
+        load, begun = self.record, int(self.record.begun)
+        if not load.half_replies:
+            return 0, 0
+        replies = int(load.last_replies) if begun == int(load.connections) else int(load.replies)
+        return begun - half_of(int(load.connections)), replies - int(load.half_replies)
 
     def offer(self) -> Offer | None:
         """Return what it tells of a test that nobody gives up: how far replies fell behind as connections began."""
