@@ -86,6 +86,7 @@ def test_a_full_accept_queue_drops_syns_which_come_again_after_1_2_4_s():
         web = Web(server, {"rate": 1e3, "connections": 20}, until_ns=int(until_s * S))
         assert web.report().requests == 12
         assert web.refused == 8 * tries
+        assert web.tests[0].outcome().repeated == (8 + 12) * (tries - 1), "SYNs, and requests that wait"
 
 
 def test_each_stage_has_its_own_time_out():

@@ -293,6 +293,7 @@ class WebReplies(Outcome):
     lag: int = declare.total(label="replies fewer than connections, second half", better="lower")
     timeouts: int = declare.total(label="connections given up", better="lower")
     resets: int = declare.total(label="connections reset", better="lower")
+    repeated: int = declare.total(label="SYNs and requests repeated", better="lower")
     response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
     lifetime: DelayHistogram = declare.delays(label="connection, opened to closed", better="lower", headline=("p50",))
     answered = declare.ratio(
@@ -509,6 +510,7 @@ class HttperfDriver(Driver):
             lag=max(late - in_pace, 0),
             timeouts=int(load.timeouts),
             resets=int(load.resets),
+            repeated=int(load.repeated),
             concurrent=report.concurrent,
             duration_s=report.duration_s,
             connect_ms=report.connect_ms,
