@@ -9,7 +9,15 @@ from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, Pr
 from vftsim.platform.protection.when import Instant
 from vftsim.report.blocks import in_words
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.availability import YEAR_S, Effect, HostFailures, Kind, shares_of, shares_of_pair
+from vftsim.study.designs.availability import (
+    YEAR_S,
+    Effect,
+    HostFailures,
+    Kind,
+    restart_unavailability,
+    shares_of,
+    shares_of_pair,
+)
 from vftsim.study.designs.protections import ALL, kinds_named, under
 from vftsim.study.designs.simulated_years import (
     TRAFFIC,
@@ -210,6 +218,18 @@ def test_a_fault_strikes_the_domain_that_it_names():
     ]
     found = simulated_years(model, ("none",), HostFailures(100 * DAY_S), 2, 1, Execution(1, 1))
     assert "a crash of the host of vm ends beside, too" in " ".join(as_text(found.blocks(), 200).split())
+
+
+@pytest.mark.parametrize("kind", ["lockstep", "checkpoint"])
+def test_a_pair_that_is_never_restored_is_a_machine_that_is_restarted(kind):
+    """Of both hosts' failures one is the first; from then on each failure of the host costs a restart, for ever."""
+    never = load_model(MODEL, [f"domains.vm.protection={{kind: {kind}, reprotection: null}}", "faults=[]"])
+    found = simulated_years(never, (kind,), HostFailures(10 * DAY_S), 2, 2, Execution(1, 1)).found[kind]
+    alone_s = restart_unavailability(10 * DAY_S, RESTART_S) * YEAR_S
+    assert found.chain_down_s == pytest.approx(alone_s, rel=1e-9)
+    assert found.down_s.mean == pytest.approx(alone_s, rel=0.01)
+    assert found.unprotected_s.mean == pytest.approx(YEAR_S - alone_s, rel=1e-4)
+    assert found.chain_unprotected_s == pytest.approx(YEAR_S - alone_s, rel=1e-9)
 
 
 @pytest.mark.thorough

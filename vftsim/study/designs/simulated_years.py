@@ -94,14 +94,20 @@ class Machine:
         return failover.protection_in(self.model, self.domain)
 
     @cached_property
+    def is_redundant(self) -> bool:
+        """Whether redundancy that has gone comes back: a machine whose does not has none in the long run."""
+        planned_ns = planned_reprotection_ns(self.model.spec, self.domain)
+        return self.protection.has_backup and planned_ns is not None
+
+    @cached_property
     def reprotection_ns(self) -> int:
         """Time from a repair until redundancy is back; 0: there is none."""
-        return (planned_reprotection_ns(self.model.spec, self.domain) or 0) if self.protection.has_backup else 0
+        return (planned_reprotection_ns(self.model.spec, self.domain) or 0) if self.is_redundant else 0
 
     def copy_stop_s(self, episode: Episode) -> float:
         """Return how long the guest stands still at the end of the copy that brings redundancy back, if one does."""
         is_copied = episode.protected_s > 0.0 or episode.is_lost
-        return planned_stop_s(self.model.spec, self.domain) if is_copied and self.protection.has_backup else 0.0
+        return planned_stop_s(self.model.spec, self.domain) if is_copied and self.is_redundant else 0.0
 
     @property
     def tail_ns(self) -> int:
@@ -110,7 +116,7 @@ class Machine:
 
     def dies_of(self, rate: Rate) -> bool:
         """Whether a fault takes the backup with it, so that nothing can take over."""
-        return rate.is_of_both and self.protection.has_backup
+        return rate.is_of_both and self.is_redundant
 
     def can_meet(self, fault: FaultSpec) -> bool:
         """Whether a fault can strike at all under the mechanism."""
@@ -132,16 +138,22 @@ class Machine:
         spec, begins_ns, _ = failover.at_rest(self.model, None, LEAD_NS + S + end_ns - first_ns)
         shift_ns = begins_ns + LEAD_NS + first_ns % S - first_ns
         played = tuple((at_ns + shift_ns, fault) for at_ns, fault in timed_faults)
-        protected_from_ns = 0 if protected_ns is None else max(protected_ns + shift_ns, 1)
+        protected_from_ns = self.protected_from_ns if protected_ns is None else max(protected_ns + shift_ns, 1)
         return simulate_episode(
             EpisodeTask(spec, self.domain, self.seed, traffic, played, last_ns + shift_ns, protected_from_ns)
         )
+
+    @property
+    def protected_from_ns(self) -> int:
+        """When protection begins in an episode by default: from the start (0), or never."""
+        return 0 if self.is_redundant or not self.protection.has_backup else _NEVER_NS
 
     def with_quiet(self) -> Self:
         """Return it with the longest times from packet to packet without faults, which are played."""
         spec, begins_ns, _ = failover.at_rest(self.model, None, LEAD_NS + S + self.tail_ns)
         tasks = [
-            EpisodeTask(spec, self.domain, self.seed, traffic, (), begins_ns + LEAD_NS) for traffic in range(TRAFFIC)
+            EpisodeTask(spec, self.domain, self.seed, traffic, (), begins_ns + LEAD_NS, self.protected_from_ns)
+            for traffic in range(TRAFFIC)
         ]
         return replace(self, quiet_s=tuple(simulate_episode(task).gap_s for task in tasks))
 
@@ -151,7 +163,7 @@ class Machine:
 
     def redundant_after_s(self, episode: Episode, outage_s: float) -> float:
         """Return the time from the end of an outage until redundancy is back; somebody restores what does not."""
-        if not self.protection.has_backup:
+        if not self.is_redundant:
             return 0.0
         if episode.is_lost:
             return self.restart_s + self.reprotection_ns / S
@@ -217,7 +229,7 @@ def measure(machine: Machine, crashes: int) -> Measured:
     kinds = []
     for rate in machine.rates:
         protected = effect(rate, None)
-        alone = effect(rate, 4 * machine.tail_ns) if machine.protection.has_backup else protected
+        alone = effect(rate, 4 * machine.tail_ns) if machine.is_redundant else protected
         kinds.append(Kind(rate.name, rate.per_s, protected, alone))
     return Measured(tuple(kinds), machine.quiet_s)
 
@@ -267,7 +279,7 @@ class _Course:
         self.down[rate.name] += machine.restart_s + (0 if self.out_since_ns is None else at_ns - self.out_since_ns) / S
         self.unprotected_s += machine.reprotection_ns / S
         self.up_ns = at_ns + round(machine.restart_s * S)
-        self.protected_ns = self.up_ns + machine.reprotection_ns if machine.protection.has_backup else None
+        self.protected_ns = self.up_ns + machine.reprotection_ns if machine.is_redundant else None
         self.under_way, self.out_since_ns, self.over_ns = [], None, 0
 
     def _survives(self, at_ns: int, rate: Rate, episode: Episode, outage_s: float, next_ns: float) -> None:
@@ -283,7 +295,7 @@ class _Course:
         if next_ns >= at_ns + (outage_s + wait_s) * S:
             self.down[rate.name] += machine.copy_stop_s(episode)
         self.over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * S), self.protected_ns or 0)
-        if episode.is_lost and machine.protection.has_backup:
+        if episode.is_lost and machine.is_redundant:
             self.under_way, self.protected_ns = [], self.over_ns
 
 
@@ -308,10 +320,10 @@ class MachineYears:
     crashes: int
     """Instants at which the chain's effects of each kind of fault were measured."""
     restart_s: float
-    has_backup: bool
+    is_redundant: bool
     chain_down_s: float
     chain_waits_s: float
-    """Seconds a year until redundancy is back; 0 without a backup."""
+    """Seconds a year until redundancy is back; 0 where it does not come back."""
     quiet_s: float
     """Longest time from packet to packet without faults, on average."""
     years: tuple[Year, ...]
@@ -370,14 +382,14 @@ class MachineYears:
 
     @property
     def unprotected_s(self) -> Estimate:
-        """Seconds unprotected in a year, over the years: what is not down, without a backup."""
-        seconds = [each.unprotected_s if self.has_backup else YEAR_S - each.down_s for each in self.years]
+        """Seconds unprotected in a year, over the years: what is not down, where it does not come back."""
+        seconds = [each.unprotected_s if self.is_redundant else YEAR_S - each.down_s for each in self.years]
         return mean_interval(seconds, CONFIDENCE)
 
     @property
     def chain_unprotected_s(self) -> float:
         """The same by the chain."""
-        return self.chain_waits_s if self.has_backup else YEAR_S - self.chain_down_s
+        return self.chain_waits_s if self.is_redundant else YEAR_S - self.chain_down_s
 
     @property
     def chain(self) -> Estimate:
@@ -537,9 +549,9 @@ def simulated_years(
         machine = machines[kind]
         shares = shares_of(effect.kinds, restart_s, machine.reprotection_ns / S)
         down_s, waits_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
-        has_backup, quiet_s = machine.protection.has_backup, fmean(effect.quiet_s)
+        is_redundant, quiet_s = machine.is_redundant, fmean(effect.quiet_s)
         found[kind] = MachineYears(
-            effect.kinds, crashes, restart_s, has_backup, down_s, waits_s, quiet_s, tuple(of_years)
+            effect.kinds, crashes, restart_s, is_redundant, down_s, waits_s, quiet_s, tuple(of_years)
         )
     manifest = execution.manifest([model], "simulated years", years)
     return SimulatedYears(model, failures, rates, found, refused, manifest)
@@ -568,6 +580,7 @@ def years_take(model: Model, kinds: Sequence[str], failures: HostFailures, years
 
 
 _DAY_S = 86_400.0
+_NEVER_NS = 1 << 60
 _HOSTS = ("primary host", "backup host")
 _DOWNTIME = "Downtime: as clients see it; where none asks again, until the guest could be reached."
 _RESTS_ON = (
