@@ -95,6 +95,14 @@ def test_bursts_are_rows_within_a_stream(engine):
     assert [engine.call(add_loss, first + stream, sent_ns) for stream, sent_ns in lost] == [1, 2, 2, 2, 3]
 
 
+def test_losses_that_become_known_late_are_put_in_their_place(engine):
+    """0 and 40 are two bursts, and one with 20; 2000 is another; what lies 61 packets before it counts by itself."""
+    account = add_account(engine, 1, warmup_ns=0, wire_ns=0, late_ns=0, interval_ns=20)
+    first = 1000 * int(account.row)
+    lost = (0, 40, 20, 2000, 1980, 800, 780)
+    assert [engine.call(add_loss, first, sent_ns) for sent_ns in lost] == [1, 2, 1, 2, 2, 3, 4]
+
+
 @pytest.mark.parametrize(("to_loss", "from_loss"), [(0.05, 0.95), (0.02, 0.25)])
 def test_burst_ratio_of_a_two_state_loss_process(to_loss, from_loss):
     """G.107, 7.5: BurstR = 1 / (p + q), 1 for random loss; within 3.5 / sqrt(bursts)."""

@@ -15,6 +15,9 @@ from vftsim.platform.delays import add_delay, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
 from vftsim.platform.rows import add_row
 
+REMEMBERED = 62
+"""Packets of a stream up to the last that is known to be lost, in which a loss is put in its place."""
+
 LOSS_EVENT_GAP_NS = 20_000_000
 """Losses closer than one packet interval are one loss event."""
 
@@ -39,18 +42,22 @@ class FlowAccount(Row):
     loss_events: int
     last_loss_ns: int
     loss_bursts: int
-    together_ns: int
+    interval_ns: int
     delays: int
 
 
 class StreamEnd(Record):
-    """The receiver of one stream: ``jitter_ns`` is its J at present, ``differences_ns`` the sum of its |D|."""
+    """The receiver of one stream: ``jitter_ns`` is its J at present, ``differences_ns`` the sum of its |D|.
+
+    ``lost`` has a bit for each of its last packets that is lost: bit 0 for the one that was sent at ``last_lost_ns``,
+    bit 1 for the one before it.
+    """
 
     received: int
     last_transit_ns: int
     jitter_ns: float
     differences_ns: int
-    has_lost: bool
+    lost: int
     last_lost_ns: int
 
 
@@ -97,13 +104,25 @@ def count_lost(sim: Sim, flow: Flow, packet: int, account: FlowAccount = BESIDE)
 
 
 def note_loss(sim: Sim, account: FlowAccount, stream: int, sent_ns: int) -> None:
-    """Count the burst of losses that the packet which a stream sent at ``sent_ns`` is part of."""
+    """Count the burst of losses that the packet which a stream sent at ``sent_ns`` is part of, or joins to another."""
     end = stream_ends(sim)[account.first_stream + stream]
-    # Losses become known out of order: a dropped packet at once, a late one when it arrives.
-    if not end.has_lost or abs(sent_ns - end.last_lost_ns) > account.together_ns:
-        account.loss_bursts += 1
-    end.has_lost = True
-    end.last_lost_ns = sent_ns
+    account.loss_bursts += 1
+    if account.interval_ns == 0 or end.lost == 0:
+        end.lost = 1
+        end.last_lost_ns = sent_ns
+        return
+    # The nearest whole number: clocks err by some ppm.
+    ahead = (2 * (sent_ns - end.last_lost_ns) + account.interval_ns) // (2 * account.interval_ns)
+    if ahead > 0:
+        kept = end.lost & ((1 << max(REMEMBERED - ahead, 0)) - 1)
+        end.lost = 1 + (kept << min(ahead, REMEMBERED))
+        end.last_lost_ns = sent_ns
+        account.loss_bursts -= end.lost >> 1 & 1
+    elif -ahead < REMEMBERED - 1:
+        # Losses become known out of order: a dropped packet at once, a late one when it arrives.
+        around = (end.lost << 1) >> -ahead
+        account.loss_bursts -= (around & 1) + (around >> 2 & 1)
+        end.lost |= 1 << -ahead
 
 
 @entry
@@ -129,7 +148,7 @@ def add_account(
         wire_ns=wire_ns,
         late_ns=late_ns,
         last_loss_ns=-LOSS_EVENT_GAP_NS,
-        together_ns=interval_ns + interval_ns // 2,
+        interval_ns=interval_ns,
         delays=engine.new(delays),
     )
     engine.call(add_streams, int(account.row), streams)
