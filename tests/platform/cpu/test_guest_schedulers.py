@@ -92,6 +92,16 @@ def test_o1_a_pair_whose_sleeps_are_disk_waits_stays_behind():
     assert made.run(300) == []
 
 
+@pytest.mark.parametrize("nice", [0, 11, 12, 19])
+def test_o1_no_sleep_counts_for_more_than_a_second(nice):
+    """From nice 12 on a long sleep lifts to more than MAX_SLEEP_AVG, at which recalc_task_prio cuts it: bonus 10."""
+    made = lab(O1Guest(), A=nice)
+    made.job("A", 10, 1300)
+    made.run(1301)
+    ceiling = 5 + (nice + 20) // 4 - 3 + 1
+    assert made.engine.rows(o1_processes)[made.processes["A"]].sleep_ns == min(100 * ceiling - 1, 1000) * MS
+
+
 def test_o1_wait_after_a_wake_up_by_a_process_counts_three_tenths():
     made = lab(O1Guest(), hog=0, waker=0, other=0, low=5)
     made.job("hog", 1000, 0)

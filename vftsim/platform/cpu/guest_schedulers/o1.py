@@ -170,7 +170,9 @@ def count_sleep(queue: O1Domain, process: Process, o1_process: O1Process, until_
         elif o1_process.sleep_kind == DISK and o1_process.sleep_ns + slept_ns >= ceiling_ns:
             o1_process.sleep_ns = ceiling_ns
             slept_ns = 0
-        o1_process.sleep_ns = min(o1_process.sleep_ns + slept_ns, queue.most_sleep_ns)
+        o1_process.sleep_ns += slept_ns
+    # From nice 12 on the ceiling is above the most that counts.
+    o1_process.sleep_ns = min(o1_process.sleep_ns, queue.most_sleep_ns)
     o1_process.priority = dynamic_priority(queue, process, o1_process)
 
 
