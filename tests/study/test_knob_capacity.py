@@ -382,6 +382,18 @@ def test_a_crash_that_rolls_the_guest_back_is_played_in_passes(tmp_path):
     assert not found.resources.empty
 
 
+def test_a_load_that_each_of_several_clients_has_is_said_to_be_each_ones(tmp_path):
+    """Two that share a line of 1470 B in 1536: 478.5 Mbit/s each of a gigabit."""
+    path = tmp_path / "udp.yaml"
+    load = "load: {kind: bulk_udp, to: server, rate: 400 Mbit/s, clients: 2, duration: 100 ms}"
+    text = SERVER.replace("load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}", load)
+    path.write_text(text.replace("kind: service, demand: 1 ms", "kind: udp_sink, read_cost: 0"))
+    ways = ["workloads.load.network={switched: true}", "networks.lan.queue=16 KiB"]
+    found = turned(load_model(path, ways), asking(resolution=10.0))
+    assert found.names.unit == "Mbit/s (workloads.load.rate, of each of 2 clients)"
+    assert found.result.estimate.low <= 1000 * 1470 / 1536 / 2 <= found.result.estimate.high
+
+
 WEB = """\
 format: 2
 hosts: {host: {pcpus: 2}}

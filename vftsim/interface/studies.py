@@ -132,7 +132,7 @@ def capacity(
     resolution : --resolution LOAD
         Search: difference of loads (SAPS or streams) that does not matter.
     budget : --budget
-        Search: most runs, of each with --after-stop (default 800, of a media host 300, with --quick 160).
+        Search: most runs, of each with --after-stop (default 800 of a SIP lab, 300 of others, 160 with --quick).
     vary : --vary KEY
         Find the largest value of this key of the model that does, e.g. workloads.web.rate, or the smallest where larger
         ones make it easier, e.g. domains.server.vcpus; by default the load that its workload declares.

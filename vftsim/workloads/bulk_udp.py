@@ -153,6 +153,10 @@ class BulkUdpSpec(BulkClientsSpec):
     )
 
     @property
+    def bearers(self) -> str:
+        return f"{self.clients} clients" if self.clients > 1 else ""
+
+    @property
     def frame_bytes(self) -> int:
         """A datagram on the wire."""
         return max(self.payload + HEADER_BYTES, SMALLEST_FRAME_BYTES)

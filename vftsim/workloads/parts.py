@@ -511,6 +511,11 @@ class WorkloadSpec(Spec):
         return float(getattr(self, self.load_key)) if self.load_key else None
 
     @property
+    def bearers(self) -> str:
+        """Who each have its load, in words, where these are several: ``2 clients``; empty: all together."""
+        return ""
+
+    @property
     def first_load_key(self) -> str:
         """Parameter that is the load it begins with; empty: it has none."""
         return self.load_key

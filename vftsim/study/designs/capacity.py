@@ -181,9 +181,11 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     offered = tuple(model.spec.drivers_of(loaded)) if loaded else ()
     beside = tuple(name for name in model.spec.workloads if name != loaded)
     fewest = 0 if request.objectives else model.spec.workloads[loaded].fewest_judged
+    is_load = loaded and rest == f"{loaded}.{model.spec.workloads[loaded].load_key}"
+    bearers = model.spec.workloads[loaded].bearers if is_load else ""
     names = LoadNames(
         key,
-        f"{unit}({key}{_of_copies(offered)})",
+        f"{unit}({key}{bearers and f', of each of {bearers}'}{_of_copies(offered)})",
         "Capacity",
         f"have {meeting}",
         details,
