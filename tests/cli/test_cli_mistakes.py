@@ -144,12 +144,15 @@ def test_a_value_of_an_option_is_refused_with_what_was_given(words, end, tiny_pa
     assert refusal(capsys, "run", tiny_path, *words).rstrip().endswith(end)
 
 
-def test_what_points_of_a_sweep_ask_in_vain_is_said_before_it_runs(capsys):
-    """Each of two points, once: the affinity of the model lets a single vCPU run."""
-    assert main(["sweep", "lab-virtual", "--grid", "domains.sut.vcpus=1,2", "--figure", "capasity"]) == 2
-    remark, mistake, _ = capsys.readouterr().err.split("\n")
-    assert "of 2 vCPUs no more than 1 can run at a time" in remark
-    assert "nearest: workloads.calls.doc_saps" in mistake, "capacity is another name of that"
+def test_what_points_of_a_sweep_ask_in_vain_is_said_when_it_runs_and_beside_no_refusal(tmp_path, capsys):
+    """Of two points, once: the affinity of the model lets a single vCPU run."""
+    short = ["workloads.udp=null", "workloads.web=null", "workloads.tcp.duration=5 ms", "domains.server.affinity=[0]"]
+    sweep = ["sweep", "net-kvm", *(f"--set={each}" for each in short), "--grid", "domains.server.vcpus=1,2"]
+    sweep += ["-q", "-j", "1", "-n", "1", "-o", str(tmp_path / "found")]
+    assert main([*sweep, "--figure", "capasity"]) == 2
+    assert capsys.readouterr().err.startswith("vftsim: --figure: there is no figure 'capasity'")
+    assert main(sweep) == 0
+    assert capsys.readouterr().err.count("of 2 vCPUs no more than 1 can run at a time") == 1
 
 
 @pytest.mark.parametrize(

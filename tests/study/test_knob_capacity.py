@@ -283,7 +283,7 @@ def test_what_clients_ask_for_is_one_figure_of_every_shipped_model(name):
         ({"objectives": ("latency_p59_ms <= 3",)}, "there is no figure 'latency_p59_ms'; nearest: "),
         ({"vary": "load.clients"}, r"no 'load' in 'the model'; did you mean 'workloads\.load\.clients'\?$"),
         ({"vary": "workloads.load.client"}, "no 'client' in 'workloads.load'; did you mean 'clients'"),
-        ({"vary": "workloads.load.kind"}, "begins at 'request_response', not at a number"),
+        ({"vary": "workloads.load.kind"}, "'request_response' is no number that could be turned"),
         ({"vary": "workloads.load.clients.more"}, "nothing below 'workloads.load.clients'"),
         ({"objectives": ("load.dropped <= 0",), "method": "ramp"}, "--method ramp"),
         ({"objectives": ("load.dropped <= 0",), "loss_limit_percent": 1.0}, "--loss-limit: the limit is said with"),

@@ -198,12 +198,13 @@ def test_what_workers_take_to_begin_is_no_part_of_the_pace(clock, capsys):
 
 
 def test_the_beginning_is_said_once_when_there_is_work(capsys):
-    shown_quietly = shown.make_progress("run", True, "this takes 2 hours")
-    shown_quietly.total(0)
-    assert capsys.readouterr().err == ""
-    shown_quietly.total(3)
-    shown_quietly.total(3)
-    assert capsys.readouterr().err == "vftsim: this takes 2 hours\n"
+    for begin in ("total", "advance"):
+        shown_quietly = shown.make_progress("run", True, ["a vCPU is idle", "a vCPU is idle", "this takes 2 hours"])
+        shown_quietly.total(0)
+        assert capsys.readouterr().err == ""
+        for _ in range(2):
+            getattr(shown_quietly, begin)(3)
+        assert capsys.readouterr().err == "vftsim: a vCPU is idle\nvftsim: this takes 2 hours\n"
 
 
 def test_no_remaining_time_is_guessed_from_almost_nothing(clock, capsys):

@@ -88,9 +88,11 @@ class Work:
         """Return the answer of a study, or of a share of its runs; say what is remarkable."""
         from vftsim.composition.without_effect import remarks
 
-        options.say_remarks(remark for model in plan.models for remark in remarks(model.spec))
         with self.taking(plan.needs, plan.label) as progress:
+            of_models = [remark for model in plan.models for remark in remarks(model.spec)]
+            progress.beginning = (*of_models, *progress.beginning)
             result, notes = plan.answer(progress, shard)
+            progress.begin()  # nothing was left to do
         options.say_remarks(notes)
         return result
 
@@ -150,7 +152,7 @@ class Study(Work):
 
         with (
             options.limited(self.limits, needs, self.jobs) as words,
-            make_progress(label, self.quiet, words) as progress,
+            make_progress(label, self.quiet, (words,) if words else ()) as progress,
         ):
             yield progress
 

@@ -30,10 +30,13 @@ class Window:
         options.use_engine(self.engine, strict=self.strict)
 
     def loaded(self, name: str) -> Model:
-        return options.prepared(name, self.set_)
+        from vftsim.study.runs.model import load_model
+
+        return load_model(name, self.set_ or ())
 
     def recorded(self, spec: ModelSpec) -> Trace:
-        """Run a checked model up to the end of the window and return what was recorded in it."""
+        """Run a checked model up to the end of the window and return what was recorded; say what is remarkable."""
+        from vftsim.composition.without_effect import remarks
         from vftsim.spec import DURATION
         from vftsim.study.execution import Execution
         from vftsim.tracing.trace import window_traced
@@ -45,4 +48,6 @@ class Window:
             None if text is None else int(options.parse_quantity(option, text, DURATION))
             for option, text in (("--start", self.start), ("--length", self.length))
         )
-        return window_traced(spec, self.seed, self.replication, start_ns, length_ns)
+        traced = window_traced(spec, self.seed, self.replication, start_ns, length_ns)
+        options.say_remarks(remarks(spec))
+        return traced

@@ -198,8 +198,11 @@ def load_keys(spec: ModelSpec) -> list[str]:
 def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
     """Return the knob that a key is; refuse a key that the model lacks, or without a number above 0."""
     value = value_at(spec, key, option)
-    number, unit = number_of(value) or (0.0, "")
-    if not number > 0.0 or (isinstance(value, str) and not unit):
+    found = number_of(value)
+    number, unit = found or (0.0, "")
+    if found is None or (isinstance(value, str) and not unit):
+        raise UsageError(f"{option} {key}: {shown(value)} is no number that could be turned")
+    if not number > 0.0:
         raise UsageError(f"{option} {key}: begins at {shown(value)}, not at a number above 0; --set one first")
     return Knob(key, unit, number, isinstance(value, int))
 

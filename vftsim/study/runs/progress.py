@@ -5,6 +5,7 @@
 import contextlib
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ _TO_BEGIN_S = 20.0
 class Progress:
     """Tells a waiting user how far a study has come; a context manager.  This one shows nothing."""
 
-    beginning = ""
-    """Said once, when it is told how much work there is: by then no mistake of the user's stands in the way."""
+    beginning: Sequence[str] = ()
+    """Said once, when the work begins: by then no mistake of the user's stands in the way."""
 
     def __enter__(self) -> Self:
         return self
@@ -29,14 +30,20 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         """Stop showing."""
 
+    def begin(self) -> None:
+        """Say what is to be said when the work begins."""
+        texts, self.beginning = dict.fromkeys(self.beginning), ()
+        for text in texts:
+            self.say(text)
+
     def total(self, units: int) -> None:
         """State how many more units of work there are; a search states the most it may take."""
-        if self.beginning and units:
-            self.say(self.beginning)
-            self.beginning = ""
+        if units:
+            self.begin()
 
     def advance(self, text: str = "") -> None:
         """Count one unit as done; ``text`` says what is known now."""
+        self.begin()
 
     def part(self, share: float) -> None:
         """State how much of the unit under way is done, from 0 to 1."""
@@ -52,7 +59,7 @@ class Progress:
 Silent = Progress
 
 
-def make_progress(title: str, quiet: bool = False, beginning: str = "") -> Progress:
+def make_progress(title: str, quiet: bool = False, beginning: Sequence[str] = ()) -> Progress:
     """Return the progress display that fits where standard error goes; ``beginning`` is said when the work begins."""
     shown = Silent() if quiet else Bar(title) if sys.stderr.isatty() else Lines(title)
     shown.beginning = beginning
@@ -82,6 +89,7 @@ class Lines(Progress):
 
     def advance(self, text: str = "") -> None:
         """Count one unit as done, and say so if the last line is old or this is the end."""
+        super().advance(text)
         self._done += 1
         if self._is_time() or self._done == self._total:
             self._line(self._done, text)
@@ -145,6 +153,7 @@ class Bar(Progress):
         self._bar.update(self._task, total=self._total)
 
     def advance(self, text: str = "") -> None:
+        super().advance(text)
         self._done += 1
         self._bar.update(self._task, completed=self._done, text=text)
 
