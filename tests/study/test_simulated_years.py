@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from vftsim.platform.protection.device_faults import NicLoss
 from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, PrimaryCrash
 from vftsim.platform.protection.when import Instant
 from vftsim.report.blocks import in_words
@@ -125,6 +126,32 @@ def test_who_asks_seldom_beside_others_makes_no_outage_shorter(kind):
     alone, _ = year(kind, crash(1000.25))
     assert beside.down_s == pytest.approx(alone.down_s, abs=0.1)
     assert beside.down_s > 1.0
+
+
+def test_a_year_may_have_no_fault():
+    """Of hosts that fail once a year, one year in three has none of a machine without a backup."""
+    found, _ = year("lockstep", crash())
+    assert (found.down_s, found.unprotected_s, found.deaths) == (0.0, 0.0, 0)
+
+
+@pytest.mark.parametrize("kind", ["none", "lockstep"])
+def test_a_fault_is_watched_until_it_is_over(kind):
+    """Nothing is heard for 5 minutes, longer than a restart or a copy takes."""
+    stop = At("pause", Pause(at=START, duration="5 min"), 1.0, times_s=(1000.0,))
+    cut = At("nic_loss", NicLoss(at=START, duration="5 min"), 1.0, times_s=(5000.0,))
+    found, _ = year(kind, stop, cut)
+    assert found.down_by == {"pause": pytest.approx(300.0, abs=0.5), "nic_loss": pytest.approx(300.0, abs=0.5)}
+
+
+@pytest.mark.parametrize("kind", ["lockstep", "checkpoint"])
+def test_hosts_may_be_patient(kind):
+    """They wait for a minute and a half; then a copy restores redundancy as soon as ever."""
+    timeouts = ["timeout"] if kind == "lockstep" else ["timeout", "backup_timeout"]
+    detection = ", ".join(f"{each}: 90 s" for each in timeouts)
+    patient = f"domains.vm.protection={{kind: {kind}, failover: {{detection: {{{detection}}}}}}}"
+    found, machine = year(kind, crash(1000.25), overrides=[patient])
+    assert found.down_s == pytest.approx(90.0, abs=1.5)
+    assert found.unprotected_s == pytest.approx(machine.reprotection_ns / S, abs=0.5)
 
 
 @pytest.mark.parametrize("kind", ["ha_restart", "lockstep"])

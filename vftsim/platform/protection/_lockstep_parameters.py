@@ -295,6 +295,11 @@ class LockstepParameters(ChannelFields):
     throttle: ThrottleSpec = Field(default_factory=ThrottleSpec, description="Limit of the execution lag.")
     failover: FailoverSpec = Field(default_factory=FailoverSpec, description="Detection and go-live.")
 
+    @property
+    def patience_ns(self) -> int:
+        detection = self.failover.detection
+        return max(detection.timeout, detection.log_silence_ns) + detection.secondary_delay
+
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""
         reasons = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")

@@ -169,6 +169,10 @@ class ReplicationFields(ChannelFields):
     def has_backup(self) -> bool:
         return True
 
+    @property
+    def patience_ns(self) -> int:
+        return max(self.failover.detection.timeout, self.failover.detection.backup_timeout)
+
     def prices(self) -> list[Priced]:
         """Leave out those of pages where none are sent, and those of a backup where there is none."""
         prices = super().prices()

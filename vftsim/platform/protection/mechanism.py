@@ -85,6 +85,11 @@ class ProtectionSpec(Spec):
         return 0
 
     @property
+    def patience_ns(self) -> int:
+        """How long a side waits at most for another that is silent before it acts; 0: none waits."""
+        return 0
+
+    @property
     def cycle_ns(self) -> int:
         """How long a cycle takes at most, about, whose phases differ for those served; 0: it has none, or of no length.
 

@@ -44,7 +44,7 @@ from vftsim.study.store.store import RunCache
 LEAD_NS = 5 * S
 """Of an episode before its first fault: checkpoints and heartbeats are on their way."""
 TAIL_NS = 20 * S
-"""After a fault, beside a restart and a re-protection: the longest timeouts, and a queue that goes."""
+"""After a fault is over, beside the patience of both hosts, a restart and a re-protection: a queue that goes."""
 TRAFFIC = 32
 """Number of replications of the traffic; episodes take them in turn."""
 LONGEST_CLUSTER_NS = 1800 * S
@@ -111,8 +111,14 @@ class Machine:
 
     @property
     def tail_ns(self) -> int:
-        """Time that a fault is observed."""
-        return self.protection.restart_ns + self.reprotection_ns + TAIL_NS
+        """Time that is observed after the end of the last fault."""
+        protection = self.protection
+        return protection.restart_ns + protection.patience_ns + self.reprotection_ns + TAIL_NS
+
+    def watched_ns(self, rates: Sequence[Rate]) -> int:
+        """Return how long an episode of one of the faults takes at most."""
+        longest_ns = max((each.fault.lasts_ns for each in rates), default=0)
+        return LEAD_NS + S + max(0, longest_ns) + self.tail_ns
 
     def dies_of(self, rate: Rate) -> bool:
         """Whether a fault takes the backup with it, so that nothing can take over."""
@@ -128,13 +134,14 @@ class Machine:
         return protection.backup_executes or not fault.needs_execution
 
     def episode(
-        self, timed_faults: Sequence[tuple[int, FaultSpec]], end_ns: int, traffic: int, protected_ns: int | None = None
+        self, timed_faults: Sequence[tuple[int, FaultSpec]], traffic: int, protected_ns: int | None = None
     ) -> Episode:
-        """Play faults at instants of a year; the last one is judged, until ``end_ns`` of the year.
+        """Play faults at instants of a year; the last one is judged, until what follows all of them is over.
 
         ``protected_ns`` is when protection comes back to a machine that begins without.
         """
         first_ns, last_ns = timed_faults[0][0], timed_faults[-1][0]
+        end_ns = max(at_ns + max(0, fault.lasts_ns) for at_ns, fault in timed_faults) + self.tail_ns
         spec, begins_ns, _ = failover.at_rest(self.model, None, LEAD_NS + S + end_ns - first_ns)
         shift_ns = begins_ns + LEAD_NS + first_ns % S - first_ns
         played = tuple((at_ns + shift_ns, fault) for at_ns, fault in timed_faults)
@@ -150,7 +157,7 @@ class Machine:
 
     def with_quiet(self) -> Self:
         """Return it with the longest times from packet to packet without faults, which are played."""
-        spec, begins_ns, _ = failover.at_rest(self.model, None, LEAD_NS + S + self.tail_ns)
+        spec, begins_ns, _ = failover.at_rest(self.model, None, self.watched_ns(self.rates))
         tasks = [
             EpisodeTask(spec, self.domain, self.seed, traffic, (), begins_ns + LEAD_NS, self.protected_from_ns)
             for traffic in range(TRAFFIC)
@@ -211,7 +218,7 @@ def measure(machine: Machine, crashes: int) -> Measured:
         costs_s, outages_s, waits_s, unnoticed = list[float](), list[float](), list[float](), 0
         for number, at_ns in enumerate(failover.crash_instants(machine.seed, crashes, S)):
             traffic = number % TRAFFIC
-            episode = machine.episode([(at_ns, rate.fault)], at_ns + machine.tail_ns, traffic, protected_ns)
+            episode = machine.episode([(at_ns, rate.fault)], traffic, protected_ns)
             unnoticed += episode.gap_s <= machine.quiet_s[traffic]
             if episode.is_dead:
                 costs_s.append(machine.restart_s)
@@ -229,7 +236,7 @@ def measure(machine: Machine, crashes: int) -> Measured:
     kinds = []
     for rate in machine.rates:
         protected = effect(rate, None)
-        alone = effect(rate, 4 * machine.tail_ns) if machine.is_redundant else protected
+        alone = effect(rate, _NEVER_NS) if machine.is_redundant else protected
         kinds.append(Kind(rate.name, rate.per_s, protected, alone))
     return Measured(tuple(kinds), machine.quiet_s)
 
@@ -267,7 +274,7 @@ class _Course:
         if machine.dies_of(rate):
             self._dies(at_ns, rate)
             return
-        episode = machine.episode(self.under_way, at_ns + machine.tail_ns, traffic, self.protected_ns)
+        episode = machine.episode(self.under_way, traffic, self.protected_ns)
         if episode.is_dead:
             self._dies(at_ns, rate)
         else:
@@ -305,7 +312,8 @@ def simulate_year(task: YearTask) -> Year:
     drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(machine.rates)]
     strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
     course = _Course(machine, {rate.name: 0.0 for rate in machine.rates})
-    followed_ns = [*(at_ns for at_ns, _ in strikes[1:]), math.inf]
+    # Every fault but the last is followed by the next one; there may be none in a year.
+    followed_ns = [*(at_ns for at_ns, _ in strikes), math.inf][1:]
     for number, ((at_ns, rate), next_ns) in enumerate(zip(strikes, followed_ns, strict=True)):
         course.struck(at_ns, rate, number % TRAFFIC, next_ns)
     counts = {rate.name: len(instants) for instants, rate in drawn}
@@ -573,9 +581,11 @@ def years_take(model: Model, kinds: Sequence[str], failures: HostFailures, years
     chosen, _ = fitting(model, kinds)
     needs = Needs()
     for machine in _machines(model, chosen, rates_of(model, failures), 0, restart_s=0.0).values():
-        spec, _, _ = failover.at_rest(machine.model, None, LEAD_NS + S + machine.tail_ns)
-        episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in machine.rates)
-        needs += needs_of(spec).times(episodes + TRAFFIC)
+        for rate in machine.rates:
+            spec, _, _ = failover.at_rest(machine.model, None, machine.watched_ns([rate]))
+            needs += needs_of(spec).times(2 * crashes + years * YEAR_S * rate.per_s)
+        spec, _, _ = failover.at_rest(machine.model, None, machine.watched_ns(machine.rates))
+        needs += needs_of(spec).times(TRAFFIC)
     return needs
 
 
