@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vftsim.platform.protection.device_faults import NicLoss
+from vftsim.platform.protection.device_faults import NicLoss, StorageLoss
 from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, PrimaryCrash
 from vftsim.platform.protection.when import Instant
 from vftsim.report.blocks import in_words
@@ -141,6 +141,15 @@ def test_a_fault_is_watched_until_it_is_over(kind):
     cut = At("nic_loss", NicLoss(at=START, duration="5 min"), 1.0, times_s=(5000.0,))
     found, _ = year(kind, stop, cut)
     assert found.down_by == {"pause": pytest.approx(300.0, abs=0.5), "nic_loss": pytest.approx(300.0, abs=0.5)}
+
+
+@pytest.mark.parametrize("kind", ["none", "lockstep"])
+def test_a_card_that_is_lost_for_good_is_brought_back_by_somebody(kind):
+    """Nobody fails over for it; storage that no program reads from is missed by nobody."""
+    cards = At("nic_loss", NicLoss(at=START), 1.0, times_s=(1000.0, 5000.0))
+    disks = At("storage_loss", StorageLoss(at=START), 1.0, times_s=(9000.0,))
+    found, _ = year(kind, cards, disks)
+    assert (found.deaths, found.down_by) == (2, {"nic_loss": 2 * RESTART_S, "storage_loss": 0.0})
 
 
 @pytest.mark.parametrize("kind", ["lockstep", "checkpoint"])

@@ -39,6 +39,7 @@ from vftsim.platform.protection.account import is_more_to_come
 from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, Pause, PrimaryCrash
 from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.migration import ReprotectionSpec, plan_copy
 from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.when import Instant
@@ -174,6 +175,7 @@ class _Watched:
     """Whether the run ended before what follows the fault was over."""
     is_dead: bool
     """Whether the machine is gone at the end."""
+    ended_ns: int
 
     def first_ns(self, *words: str) -> int | None:
         """Return when one of the words first came after the fault; ``None``: never."""
@@ -306,6 +308,7 @@ def _watched(
         int(seen.seen_ns),
         bool(guard) and is_more_to_come(run.engine, guard),
         bool(guard and run.engine.rows(guards)[guard].dead),
+        run.engine.now_ns,
     )
 
 
@@ -500,7 +503,7 @@ class Episode:
     gap_s: float
     """The longest time from packet to packet; where no client asked again, from the fault until one could."""
     is_dead: bool
-    """Whether the machine is gone at the end."""
+    """Whether the machine is gone at the end, or cut off for good."""
     is_lost: bool
     """Whether redundancy went and was not back at the end."""
     protected_s: float
@@ -531,11 +534,22 @@ def simulate_episode(task: EpisodeTask) -> Episode:
         gap = watched.standstill
     return Episode(
         0.0 if gap is None else max(0.0, (gap.end_ns - gap.begin_ns) / S),
-        watched.is_dead,
+        watched.is_dead or (back_ns is None and _is_cut_off(task, watched)),
         bool(redundant) and not is_back,
         (redundant[-1][0] - task.from_ns) / S if is_back else 0.0,
         0.0 if back_ns is None else (back_ns - task.from_ns) / S,
     )
+
+
+_SEEN_BEFORE_NS = 5 * S
+_SILENT_NS = 20 * S
+
+
+def _is_cut_off(task: EpisodeTask, watched: _Watched) -> bool:
+    """Tell whether a fault that is not over by itself silences a guest that was heard shortly before it."""
+    is_for_good = bool(task.timed_faults) and task.timed_faults[-1][1].lasts_ns == NO_DURATION
+    seen_ns = watched.last_seen_ns
+    return is_for_good and seen_ns >= task.from_ns - _SEEN_BEFORE_NS and watched.ended_ns - seen_ns >= _SILENT_NS
 
 
 def _without_copy(watched: _Watched, window: tuple[int, int]) -> tuple[int, int] | None:
