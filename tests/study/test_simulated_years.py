@@ -182,6 +182,7 @@ def test_a_load_with_longer_gaps_than_outages_is_told():
     shown = " ".join(as_text(found.blocks(), 200).split())
     assert "lockstep: the load leaves up to 30 s between packets without faults" in shown
     assert pair.of_rare_load
+    assert not replace(pair, quiet_s=0.0).of_rare_load, "nobody asks a job"
     often = replace(pair, kinds=tuple(replace(k, protected=replace(k.protected, unnoticed=0)) for k in pair.kinds))
     assert not often.of_rare_load
 

@@ -96,8 +96,7 @@ class Machine:
     @cached_property
     def is_redundant(self) -> bool:
         """Whether redundancy that has gone comes back: a machine whose does not has none in the long run."""
-        planned_ns = planned_reprotection_ns(self.model.spec, self.domain)
-        return self.protection.has_backup and planned_ns is not None
+        return self.protection.has_backup and planned_reprotection_ns(self.model.spec, self.domain) is not None
 
     @cached_property
     def reprotection_ns(self) -> int:
@@ -112,8 +111,7 @@ class Machine:
     @property
     def tail_ns(self) -> int:
         """Time that is observed after the end of the last fault."""
-        protection = self.protection
-        return protection.restart_ns + protection.patience_ns + self.reprotection_ns + TAIL_NS
+        return self.protection.restart_ns + self.protection.patience_ns + self.reprotection_ns + TAIL_NS
 
     def watched_ns(self, rates: Sequence[Rate]) -> int:
         """Return how long an episode of one of the faults takes at most."""
@@ -341,7 +339,7 @@ class MachineYears:
         """That crashes of hosts, which change something, were not noticed by those who ask seldom; else nothing."""
         hosts = [each for each in self.kinds if each.name in _HOSTS and each.protected.unprotected_s > 0.0]
         unnoticed = sum(each.protected.unnoticed for each in hosts)
-        if not unnoticed:
+        if not unnoticed or not self.quiet_s:  # without packets it is a job's own work that stands still
             return ""
         return (
             f"the load leaves up to {self.quiet_s:.3g} s between packets without faults, and of {self.crashes} crashes "
@@ -557,10 +555,8 @@ def simulated_years(
         machine = machines[kind]
         shares = shares_of(effect.kinds, restart_s, machine.reprotection_ns / S)
         down_s, waits_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
-        is_redundant, quiet_s = machine.is_redundant, fmean(effect.quiet_s)
-        found[kind] = MachineYears(
-            effect.kinds, crashes, restart_s, is_redundant, down_s, waits_s, quiet_s, tuple(of_years)
-        )
+        of_machine = (crashes, restart_s, machine.is_redundant, down_s, waits_s, fmean(effect.quiet_s))
+        found[kind] = MachineYears(effect.kinds, *of_machine, tuple(of_years))
     manifest = execution.manifest([model], "simulated years", years)
     return SimulatedYears(model, failures, rates, found, refused, manifest)
 
