@@ -143,6 +143,15 @@ def test_a_fault_is_watched_until_it_is_over(kind):
     assert found.down_by == {"pause": pytest.approx(300.0, abs=0.5), "nic_loss": pytest.approx(300.0, abs=0.5)}
 
 
+@pytest.mark.parametrize("lasts_min", [5, 50])
+def test_a_takeover_in_a_loss_of_the_storage_waits_for_it(lasts_min):
+    """Nobody misses the storage before: the host crashes 10 s before it is back, and 5 ms later the lock is taken."""
+    loss = At("storage_loss", StorageLoss(at=START, duration=f"{lasts_min} min"), 1.0, times_s=(1000.0,))
+    stop = At("pause", Pause(at=START, duration="1 s"), 1.0, times_s=(1005.0,))
+    found, _ = year("lockstep", loss, stop, crash(990.0 + 60.0 * lasts_min))
+    assert found.down_by["primary host"] == pytest.approx(10.0, abs=0.6)
+
+
 @pytest.mark.parametrize("kind", ["none", "lockstep"])
 def test_a_card_that_is_lost_for_good_is_brought_back_by_somebody(kind):
     """Nobody fails over for it; storage that no program reads from is missed by nobody."""

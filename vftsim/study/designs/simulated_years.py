@@ -264,7 +264,8 @@ class _Course:
         if at_ns < self.up_ns:
             return
         if at_ns >= self.over_ns or (self.under_way and at_ns - self.under_way[0][0] > LONGEST_CLUSTER_NS):
-            self.under_way, self.out_since_ns = [], None
+            self.under_way = [each for each in self.under_way if each[0] + each[1].lasts_ns > at_ns]
+            self.out_since_ns = self.out_since_ns if self.under_way else None
         if self.protected_ns is not None and not self.under_way and at_ns >= self.protected_ns:
             self.protected_ns = None
         self.under_way.append((at_ns, rate.fault))
@@ -299,7 +300,8 @@ class _Course:
         # A copy that the next fault breaks off stops nothing.
         if next_ns >= at_ns + (outage_s + wait_s) * S:
             self.down[rate.name] += machine.copy_stop_s(episode)
-        self.over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * S), self.protected_ns or 0)
+        over_s = max(outage_s + wait_s + 1.0, rate.fault.lasts_ns / S)
+        self.over_ns = max(self.over_ns, at_ns + round(over_s * S), self.protected_ns or 0)
         if episode.is_lost and machine.is_redundant:
             self.under_way, self.protected_ns = [], self.over_ns
 
