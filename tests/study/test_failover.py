@@ -229,6 +229,9 @@ def test_a_copy_that_does_not_converge_is_an_outage_of_its_own(rate, stop, tiny)
     shown = as_text(failover_study(replace(tiny, spec=spec), Crashes(1, after_ns=SOON), Execution(1, 1)).blocks(), 1000)
     assert (f"stops the guest for {stop} at its end" in shown) == (stop is not None)
     assert ("reprotection" in shown) == (stop is not None)
+    slow = replace(tiny, spec=spec)
+    assert (Crashes(1).copy_of(slow) is not None) == (stop is not None)
+    assert Crashes(1, of_copy=False).copy_of(slow) is None, "prices at their ends need none"
 
 
 def test_there_are_no_other_mechanisms():

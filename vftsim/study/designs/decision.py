@@ -237,7 +237,7 @@ def decision_takes(models: Mapping[str, Model], replications: int, request: Deci
     needs = total([each.spec for each in models.values()], replications)
     for each in models.values():
         needs += Crashes(max(replications, 2), of_backup=True).takes(each)
-        once = Crashes(1, after_ns=watched_ns({"": each}), of_backup=True)
+        once = Crashes(1, after_ns=watched_ns({"": each}), of_backup=True, of_copy=False)
         for end in variants(_shorter(each), protected_domain(each)) if request.bands else ():
             needs += once.takes(end.model) if end.is_of_failure else total([end.model.spec], 1)
     if not request.crossovers:
@@ -302,7 +302,7 @@ def _bands(models: Mapping[str, Model], entry: str, played: Played) -> dict[str,
     of_run = base | {key: end.model for key, end in ends.items() if not end.is_of_failure}
     if not played.run(of_run.values(), 1):
         return {}
-    once = Crashes(1, after_ns=watched_ns(base), of_backup=True)
+    once = Crashes(1, after_ns=watched_ns(base), of_backup=True, of_copy=False)
     of_failure = {key: end.model for key, end in ends.items() if end.is_of_failure}
     failing = {kind for kind, _ in of_failure}
     played.crash([*(base[kind] for kind in base if kind in failing), *of_failure.values()], once)

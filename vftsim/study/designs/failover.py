@@ -276,6 +276,9 @@ class Crashes:
     of_backup: bool = False
     """Whether the backup's host, where there is one, crashes at the same instants too, each in a run of its own."""
 
+    of_copy: bool = True
+    """Whether what fails in the stop that ends a long copy is found, once."""
+
     def check(self) -> None:
         """Refuse times that are not above 0."""
         if self.span_ns < 1:
@@ -310,8 +313,8 @@ class Crashes:
         """Return the model for as long as it is watched with the stop that ends a copy, if that is a long one."""
         stop_s = planned_stop_s(model.spec, self.domain_of(model))
         length_ns = self.watched_ns(model) + round(stop_s * S)
-        is_known = stop_s > _LONG_STOP_S and length_ns <= LONGEST_NS
-        return at_rest(model, self.load, length_ns)[0] if is_known else None
+        is_asked = self.of_copy and stop_s > _LONG_STOP_S and length_ns <= LONGEST_NS
+        return at_rest(model, self.load, length_ns)[0] if is_asked else None
 
     def strikes_backup(self, model: Model) -> bool:
         """Whether there is a backup, and its host crashes."""
@@ -320,7 +323,7 @@ class Crashes:
     def bands_take(self, model: Model) -> Needs:
         """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
         ends = len(self.ends_of(model))
-        return replace(self, count=1, span_ns=SPAN_NS).takes(model).times(ends + 1 if ends else 0)
+        return replace(self, count=1, span_ns=SPAN_NS, of_copy=False).takes(model).times(ends + 1 if ends else 0)
 
     def ends_of(self, model: Model) -> list[Variant]:
         """Return the model with each price that a crash shows at either end of its range."""
@@ -344,7 +347,7 @@ def _with_bands(study: FailoverStudy, crashes: Crashes, execution: Execution) ->
     if not ends:
         return study
     models = [study.model, *(each.model for each in ends)]
-    base, *others = crashes_of_each(models, replace(crashes, count=1, span_ns=SPAN_NS), execution)
+    base, *others = crashes_of_each(models, replace(crashes, count=1, span_ns=SPAN_NS, of_copy=False), execution)
     bands = {}
     for name in study.figures():
         played = [(end, other.figure(name)) for end, other in zip(ends, others, strict=True)]
@@ -390,7 +393,8 @@ def _planned(model: Model, crashes: Crashes, seed: int) -> _Plan:
     }
     # Once: so many fail in a long stop that one says it.
     tasks[0] = replace(tasks[0], copy_spec=crashes.copy_of(model))
-    determinants = [domain, load, crashes.count, crashes.span_ns, watched_ns - crashes.span_ns, of_backup]
+    watched = (crashes.span_ns, watched_ns - crashes.span_ns)
+    determinants = [domain, load, crashes.count, *watched, of_backup, crashes.of_copy]
     return _Plan(model, spec, load, determinants, tasks)
 
 
