@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from tests.workloads import lab
+from tests.workloads.listening import lose
 from vftsim.platform.io.link import frames_to_loss, set_loss
 from vftsim.platform.io.packet import drops
 from vftsim.sampling import Draws
@@ -174,6 +175,31 @@ def test_swapping_makes_a_process_wait_for_its_pages():
     assert times[0] == pytest.approx(1020, rel=0.01)
     assert times[2] == pytest.approx(2020, rel=0.01)  # the disk serves one after the other
     assert Web({"script": 20 * MS}, {"connections": 2}).report().connection_ms[2] < 50
+
+
+PIECE_NS = 45 * 1538 * 8
+
+
+@pytest.mark.parametrize(
+    ("lost", "late_ns", "transfer_ns"),
+    [((11,), 40 * MS, 0), ((61,), 0, 40 * MS + PIECE_NS), ((11, 61), 40 * MS, PIECE_NS)],
+)
+def test_what_comes_behind_a_piece_that_is_sent_again_is_kept(lost, late_ns, transfer_ns):
+    """Five pieces, 20 ms each way; frame 1 answers the SYN, 11 is of the first piece, 61 of the second.
+
+    What is sent again comes a round trip late; all behind it is there by then.
+    """
+
+    class Lossy(Web):
+        def start(self):
+            lose(self, ([], [number - 1 for number in lost]))
+            super().start()
+
+    tests = Lossy({"script": 0, "reply_size": 200 * 1448}, latency_ns=20 * MS, queue=1 << 24).tests
+    load = tests[0].record
+    assert load.response_ns == 40 * MS + (66 + 90) * 8 + PIECE_NS + late_ns
+    assert load.transfer_ns == transfer_ns
+    assert (load.replies, load.repeated) == (1, 0)
 
 
 def test_a_lost_piece_is_asked_for_again():

@@ -192,31 +192,52 @@ def close(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
 
 @httperf.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
-    """Act on a packet from the server, and free it."""
-    message = packets(sim)[packet].message
-    size_bytes = packets(sim)[packet].size_bytes
+    """Act on a packet from the server, and free it or acknowledge it."""
+    kind = packets(sim)[packet].message % http.KINDS
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     is_over = http.is_stale(sim, packet) or connection.stage == http.CLOSED
+    load = http_loads(sim)[flow.state_row]
+    before = connection.received
+    if not is_over and connection.stage != http.CONNECTING and (kind == http.PIECE or kind == http.LAST_PIECE):
+        take_segments(sim, load, connection, packet)
     if is_over or not goes_on_at_client(sim, packet):
         packets.free(sim, packet)
     if is_over:
         return
-    load = http_loads(sim)[flow.state_row]
-    if message % http.KINDS == http.SYN_ACK and connection.stage == http.CONNECTING:
+    if kind == http.SYN_ACK and connection.stage == http.CONNECTING:
         connected(sim, load, connection)
-    elif message % http.KINDS == http.RESET:
+    elif kind == http.RESET:
         load.resets += 1
         close(sim, load, connection)
-    elif connection.stage != http.CONNECTING and is_next_piece(connection, message):
-        load.bytes_received += payload_bytes(size_bytes)
-        connection.received += http.segments_in(size_bytes)
-        take_piece(sim, load, connection, message % http.KINDS == http.LAST_PIECE)
+    elif connection.received > before:
+        take_piece(sim, load, connection, connection.received == connection.last)
 
 
-def is_next_piece(connection: http.HttpConnection, message: int) -> bool:
-    """Tell whether a packet is the piece of the reply that comes next."""
-    is_piece = message % http.KINDS == http.PIECE or message % http.KINDS == http.LAST_PIECE
-    return is_piece and http.segments_of(message) == connection.received
+def take_segments(sim: Sim, load: HttpLoad, connection: http.HttpConnection, packet: int) -> None:
+    """Take in what a piece has that is not there yet, and all that it makes whole, which its packet acknowledges.
+
+    Simplification: what comes behind a second piece that is missing is thrown away.
+    """
+    piece = packets(sim)[packet]
+    first = http.segments_of(piece.message)
+    end = first + http.segments_in(piece.size_bytes)
+    if piece.message % http.KINDS == http.LAST_PIECE:
+        connection.last = end
+    if first > connection.received:
+        if connection.early_end == 0:
+            connection.early = first
+        elif first != connection.early_end:
+            return
+        connection.early_end = end
+        load.bytes_received += payload_bytes(piece.size_bytes)
+    elif end > connection.received:
+        load.bytes_received += payload_bytes(piece.size_bytes) - http.MSS * (connection.received - first)
+        connection.received = end
+    if 0 < connection.early <= connection.received:
+        connection.received = max(connection.received, connection.early_end)
+        piece.message += http.KINDS * (connection.received - end)
+        connection.early = 0
+        connection.early_end = 0
 
 
 def payload_bytes(size_bytes: int) -> int:

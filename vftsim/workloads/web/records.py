@@ -27,10 +27,11 @@ UNKNOWN, HALF_OPEN, QUEUED, IN_WORK, DONE = 0, 1, 2, 3, 4
 class HttpConnection(Row):
     """One connection.
 
-    Client: its ``stage``, when it reached each, segments of the reply ``received`` in order; ``timer`` ends the
-    stage, ``retry`` repeats what it waits for, ``repeats`` times so far.  Server: ``state``, ``server`` and its
-    ``boot`` for which that holds, segments ``made`` by the script, of these ``sent`` and ``acked``, of which ``window``
-    may be under way, the row of its ``process``; ``client_left`` once the client is known to have gone.
+    Client: its ``stage``, when it reached each, segments of the reply ``received`` in order, and those from ``early``
+    to ``early_end`` (0: none); ``last`` is how many there are, once it knows.  ``timer`` ends the stage, ``retry``
+    repeats what it waits for, ``repeats`` times so far.  Server: ``state``, ``server`` and its ``boot`` for which that
+    holds, segments ``made`` by the script, of these ``sent`` and ``acked``, of which ``window`` may be under way, the
+    row of its ``process``; ``client_left`` once the client is known to have gone.
     """
 
     serial: int
@@ -42,6 +43,9 @@ class HttpConnection(Row):
     requested_ns: int
     first_ns: int
     received: int
+    early: int
+    early_end: int
+    last: int
     timer: int
     due_ns: int
     retry: int
@@ -83,6 +87,9 @@ def open_row(sim: Sim, load: int, flow: int) -> int:
     connection.requested_ns = 0
     connection.first_ns = 0
     connection.received = 0
+    connection.early = 0
+    connection.early_end = 0
+    connection.last = 0
     connection.timer = 0
     connection.retry = 0
     connection.repeats = 0
