@@ -28,7 +28,7 @@ class Job:
 
 @dataclass(eq=False)
 class Task:
-    """A process; a scheduler keeps what it knows of it in ``own``."""
+    """A process; a scheduler keeps what it knows of it in ``state``."""
 
     number: int
     nice: int
@@ -36,7 +36,7 @@ class Task:
     is_runnable: bool = False
 
     def __post_init__(self) -> None:
-        self.own: Any = None
+        self.state: Any = None
 
     @property
     def weight(self) -> int:
@@ -194,20 +194,20 @@ class Cfs(Rules):
         self.least_ns = 0
 
     def begin(self, task: Task) -> None:
-        task.own = Fair()
+        task.state = Fair()
 
     def wake(self, task: Task, *, by_interrupt: bool) -> None:
-        task.own.virtual_ns = max(task.own.virtual_ns, self.least_ns - self.latency_ns // 2)
+        task.state.virtual_ns = max(task.state.virtual_ns, self.least_ns - self.latency_ns // 2)
 
     def _move(self, tasks: list[Task]) -> None:
         if tasks:
-            self.least_ns = max(self.least_ns, min(task.own.virtual_ns for task in tasks))
+            self.least_ns = max(self.least_ns, min(task.state.virtual_ns for task in tasks))
 
     def sleep(self, task: Task) -> None:
         self._move([*self.guest.others(task)])
 
     def run(self, task: Task, ran_ns: int) -> None:
-        task.own.run(ran_ns, task.weight)
+        task.state.run(ran_ns, task.weight)
         self._move(self.guest.runnable)
 
     def limit_ns(self, task: Task) -> float:
@@ -217,17 +217,17 @@ class Cfs(Rules):
         count, weight = len(others) + 1, sum(each.weight for each in self.guest.runnable)
         is_long = count > self.latency_ns // self.granularity_ns
         turn_ns = (count * self.granularity_ns if is_long else self.latency_ns) * task.weight // weight
-        ahead_ns = task.own.virtual_ns - min(each.own.virtual_ns for each in others)
+        ahead_ns = task.state.virtual_ns - min(each.state.virtual_ns for each in others)
         by_lead_ns = (turn_ns - ahead_ns) * task.weight // 1024
-        return min(turn_ns - task.own.ran_ns, max(self.granularity_ns - task.own.ran_ns, by_lead_ns))
+        return min(turn_ns - task.state.ran_ns, max(self.granularity_ns - task.state.ran_ns, by_lead_ns))
 
     def pick(self) -> Task:
-        task = min(self.guest.runnable, key=lambda each: each.own.virtual_ns)
-        task.own.ran_ns = 0
+        task = min(self.guest.runnable, key=lambda each: each.state.virtual_ns)
+        task.state.ran_ns = 0
         return task
 
     def preempts(self, newcomer: Task, task: Task) -> bool:
-        return (task.own.virtual_ns - newcomer.own.virtual_ns) * newcomer.weight > 1024 * self.wakeup_ns
+        return (task.state.virtual_ns - newcomer.state.virtual_ns) * newcomer.weight > 1024 * self.wakeup_ns
 
 
 class Eevdf(Rules):
@@ -237,7 +237,7 @@ class Eevdf(Rules):
         self.slice_ns, self.to_parity = slice_ns, to_parity
 
     def begin(self, task: Task) -> None:
-        task.own = Fair()
+        task.state = Fair()
 
     def _slice_ns(self, task: Task) -> int:
         return 1024 * self.slice_ns // task.weight
@@ -245,7 +245,7 @@ class Eevdf(Rules):
     def _mean(self) -> tuple[int, int]:
         """Return V as a fraction."""
         weight = sum(each.weight for each in self.guest.runnable)
-        return sum(each.weight * each.own.virtual_ns for each in self.guest.runnable), weight
+        return sum(each.weight * each.state.virtual_ns for each in self.guest.runnable), weight
 
     def _mean_ns(self) -> int:
         total, weight = self._mean()
@@ -257,42 +257,42 @@ class Eevdf(Rules):
 
     def wake(self, task: Task, *, by_interrupt: bool) -> None:
         weight = self._mean()[1]
-        lag_ns = task.own.lag_ns * (weight + task.weight) // weight if weight else 0
-        task.own.virtual_ns = self._mean_ns() - lag_ns
-        task.own.deadline_ns = task.own.virtual_ns + self._slice_ns(task)
+        lag_ns = task.state.lag_ns * (weight + task.weight) // weight if weight else 0
+        task.state.virtual_ns = self._mean_ns() - lag_ns
+        task.state.deadline_ns = task.state.virtual_ns + self._slice_ns(task)
 
     def sleep(self, task: Task) -> None:
         most_ns = 2 * self._slice_ns(task)
-        task.own.lag_ns = max(-most_ns, min(most_ns, self._mean_ns() - task.own.virtual_ns))
+        task.state.lag_ns = max(-most_ns, min(most_ns, self._mean_ns() - task.state.virtual_ns))
 
     def run(self, task: Task, ran_ns: int) -> None:
-        task.own.run(ran_ns, task.weight)
-        late_ns = task.own.virtual_ns - task.own.deadline_ns
+        task.state.run(ran_ns, task.weight)
+        late_ns = task.state.virtual_ns - task.state.deadline_ns
         if late_ns >= 0 and len(self.guest.runnable) == 1:
-            task.own.deadline_ns += (late_ns // self._slice_ns(task) + 1) * self._slice_ns(task)
+            task.state.deadline_ns += (late_ns // self._slice_ns(task) + 1) * self._slice_ns(task)
 
     def limit_ns(self, task: Task) -> float:
         if len(self.guest.runnable) == 1:
             return math.inf
-        return -((task.own.rest - (task.own.deadline_ns - task.own.virtual_ns) * task.weight) // 1024)
+        return -((task.state.rest - (task.state.deadline_ns - task.state.virtual_ns) * task.weight) // 1024)
 
     def expire(self, task: Task) -> None:
-        task.own.deadline_ns = task.own.virtual_ns + self._slice_ns(task)
+        task.state.deadline_ns = task.state.virtual_ns + self._slice_ns(task)
 
     def _is_eligible(self, task: Task) -> bool:
         total, weight = self._mean()
-        return task.own.virtual_ns * weight <= total
+        return task.state.virtual_ns * weight <= total
 
     def _first(self) -> Task:
-        return min(filter(self._is_eligible, self.guest.runnable), key=lambda each: each.own.deadline_ns)
+        return min(filter(self._is_eligible, self.guest.runnable), key=lambda each: each.state.deadline_ns)
 
     def pick(self) -> Task:
         task = self._first()
-        task.own.chosen_with_ns = task.own.deadline_ns
+        task.state.chosen_with_ns = task.state.deadline_ns
         return task
 
     def preempts(self, newcomer: Task, task: Task) -> bool:
-        if self.to_parity and task.own.deadline_ns == task.own.chosen_with_ns and self._is_eligible(task):
+        if self.to_parity and task.state.deadline_ns == task.state.chosen_with_ns and self._is_eligible(task):
             return False
         return self._first() is newcomer
 
@@ -320,7 +320,7 @@ class O1(Rules):
         self.best_expired = 140
 
     def begin(self, task: Task) -> None:
-        task.own = Slept(self._timeslice_ns(task), 125 + task.nice)
+        task.state = Slept(self._timeslice_ns(task), 125 + task.nice)
 
     def _timeslice_ns(self, task: Task) -> int:
         """``task_timeslice``: SCALE_PRIO."""
@@ -328,7 +328,7 @@ class O1(Rules):
 
     @staticmethod
     def _bonus(task: Task) -> int:
-        return task.own.sleep_ns // MS * 10 // 1000
+        return task.state.sleep_ns // MS * 10 // 1000
 
     @staticmethod
     def _delta(task: Task) -> int:
@@ -338,65 +338,65 @@ class O1(Rules):
         return max(100, min(139, 120 + task.nice - self._bonus(task) + 5))
 
     def _is_interactive(self, task: Task) -> bool:
-        return task.own.priority <= 120 + task.nice - self._delta(task)
+        return task.state.priority <= 120 + task.nice - self._delta(task)
 
     def _recalculate(self, task: Task, slept_ns: int) -> int:
         """``recalc_task_prio``."""
-        own, ceiling_ns = task.own, (1000 * (5 + self._delta(task) + 1) // 10 - 1) * MS
-        if slept_ns > ceiling_ns and own.sleep_ns < ceiling_ns:
-            own.sleep_ns, own.kind = ceiling_ns, "disk"
-        elif own.kind != "disk":
-            own.sleep_ns += slept_ns
-        elif own.sleep_ns < ceiling_ns:
-            own.sleep_ns = min(own.sleep_ns + slept_ns, ceiling_ns)
-        own.sleep_ns = min(own.sleep_ns, S)
+        slept, ceiling_ns = task.state, (1000 * (5 + self._delta(task) + 1) // 10 - 1) * MS
+        if slept_ns > ceiling_ns and slept.sleep_ns < ceiling_ns:
+            slept.sleep_ns, slept.kind = ceiling_ns, "disk"
+        elif slept.kind != "disk":
+            slept.sleep_ns += slept_ns
+        elif slept.sleep_ns < ceiling_ns:
+            slept.sleep_ns = min(slept.sleep_ns + slept_ns, ceiling_ns)
+        slept.sleep_ns = min(slept.sleep_ns, S)
         return self._priority(task)
 
     def _enqueue(self, task: Task) -> None:
         self.places += 1
-        task.own.place = self.places
+        task.state.place = self.places
 
     def wake(self, task: Task, *, by_interrupt: bool) -> None:
-        own = task.own
-        own.priority = self._recalculate(task, self.guest.now_ns - own.stamp_ns)
-        if own.kind == "normal":
-            own.kind = "by interrupt" if by_interrupt else "by process"
-        own.stamp_ns, own.is_expired = self.guest.now_ns, False
+        slept = task.state
+        slept.priority = self._recalculate(task, self.guest.now_ns - slept.stamp_ns)
+        if slept.kind == "normal":
+            slept.kind = "by interrupt" if by_interrupt else "by process"
+        slept.stamp_ns, slept.is_expired = self.guest.now_ns, False
         self._enqueue(task)
 
     def leave(self, task: Task) -> None:
         """``schedule``: what it has run costs sleep."""
-        ran_ns = min(self.guest.now_ns - task.own.stamp_ns, S)
-        task.own.sleep_ns = max(0, task.own.sleep_ns - ran_ns // (self._bonus(task) or 1))
-        task.own.stamp_ns = self.guest.now_ns
+        ran_ns = min(self.guest.now_ns - task.state.stamp_ns, S)
+        task.state.sleep_ns = max(0, task.state.sleep_ns - ran_ns // (self._bonus(task) or 1))
+        task.state.stamp_ns = self.guest.now_ns
 
     sleep = leave
 
     def run(self, task: Task, ran_ns: int) -> None:
-        task.own.slice_ns -= ran_ns
-        task.own.turn_ns -= ran_ns
+        task.state.slice_ns -= ran_ns
+        task.state.turn_ns -= ran_ns
 
     def limit_ns(self, task: Task) -> float:
-        return min(task.own.slice_ns, task.own.turn_ns)
+        return min(task.state.slice_ns, task.state.turn_ns)
 
     def _begin_turn(self, task: Task) -> None:
         """``scheduler_tick``: at each multiple of TIMESLICE_GRANULARITY in a slice that has another one left."""
-        own = task.own
-        own.turn_ns = own.slice_ns
+        slept = task.state
+        slept.turn_ns = slept.slice_ns
         if self._is_interactive(task):
             turn_ns = 10 * MS << ((10 - self._bonus(task) or 1) - 1)
-            left_ns = turn_ns - (self._timeslice_ns(task) - own.slice_ns) % turn_ns
-            own.turn_ns = left_ns if own.slice_ns - left_ns >= turn_ns else own.slice_ns
+            left_ns = turn_ns - (self._timeslice_ns(task) - slept.slice_ns) % turn_ns
+            slept.turn_ns = left_ns if slept.slice_ns - left_ns >= turn_ns else slept.slice_ns
 
     def expire(self, task: Task) -> None:
-        own = task.own
-        if own.slice_ns <= 0:
-            own.priority = self._priority(task)
-            own.slice_ns = self._timeslice_ns(task)
+        slept = task.state
+        if slept.slice_ns <= 0:
+            slept.priority = self._priority(task)
+            slept.slice_ns = self._timeslice_ns(task)
             if self.expired_since_ns is None:
                 self.expired_since_ns = self.guest.now_ns
             if not self._is_interactive(task) or self._starves(task, self.expired_since_ns):
-                own.is_expired = True
+                slept.is_expired = True
                 self.best_expired = min(self.best_expired, 120 + task.nice)
         self._enqueue(task)
         self._begin_turn(task)
@@ -407,22 +407,22 @@ class O1(Rules):
 
     def pick(self) -> Task:
         """``schedule``."""
-        if all(each.own.is_expired for each in self.guest.runnable):
+        if all(each.state.is_expired for each in self.guest.runnable):
             self.expired_since_ns, self.best_expired = None, 140
             for each in self.guest.runnable:
-                each.own.is_expired = False
-        active = (each for each in self.guest.runnable if not each.own.is_expired)
-        task = min(active, key=lambda each: (each.own.priority, each.own.place))
-        if task.own.kind in ("by process", "by interrupt"):
-            waited_ns = self.guest.now_ns - task.own.stamp_ns
-            waited_ns = waited_ns * 38 // 128 if task.own.kind == "by process" else waited_ns
-            before = task.own.priority
-            task.own.priority = self._recalculate(task, waited_ns)
-            if task.own.priority != before:
+                each.state.is_expired = False
+        active = (each for each in self.guest.runnable if not each.state.is_expired)
+        task = min(active, key=lambda each: (each.state.priority, each.state.place))
+        if task.state.kind in ("by process", "by interrupt"):
+            waited_ns = self.guest.now_ns - task.state.stamp_ns
+            waited_ns = waited_ns * 38 // 128 if task.state.kind == "by process" else waited_ns
+            before = task.state.priority
+            task.state.priority = self._recalculate(task, waited_ns)
+            if task.state.priority != before:
                 self._enqueue(task)
-        task.own.kind, task.own.stamp_ns = "normal", self.guest.now_ns
+        task.state.kind, task.state.stamp_ns = "normal", self.guest.now_ns
         self._begin_turn(task)
         return task
 
     def preempts(self, newcomer: Task, task: Task) -> bool:
-        return bool(newcomer.own.priority < task.own.priority)
+        return bool(newcomer.state.priority < task.state.priority)
