@@ -33,14 +33,14 @@ class Clock:
 class Timer:
     """An action at a time that may be moved or given up."""
 
-    def __init__(self, clock: Clock, action: Callable[[], None]) -> None:
-        self._clock, self._action, self._serial = clock, action, 0
+    def __init__(self, clock: Clock, action: Callable[[], None], entity: int = 0) -> None:
+        self._clock, self._action, self._entity, self._serial = clock, action, entity, 0
         self.is_set = False
 
     def set(self, wait_ns: int) -> None:
         self._serial += 1
         self.is_set, serial = True, self._serial
-        self._clock.at(self._clock.now_ns + wait_ns, TIMER, 0, lambda: self._due(serial))
+        self._clock.at(self._clock.now_ns + wait_ns, TIMER, self._entity, lambda: self._due(serial))
 
     def stop(self) -> None:
         self._serial += 1
