@@ -166,6 +166,21 @@ def test_saturation_is_where_the_arithmetic_puts_it(tiny):
     assert saturated == pytest.approx(29.4, rel=3.5 * 1.3 / 600**0.5)
 
 
+def test_a_search_begins_where_the_user_agents_are_full_if_the_server_is_not(tmp_path):
+    """8.5 messages an attempt (calls 13, others 4), 8 ms each in their domain: 14.7 attempts a second, of 29.4."""
+    path = tmp_path / "agents.yaml"
+    path.write_text(
+        TINY.replace(
+            "domains:\n", "hosts: {a: {}, b: {}}\ndomains:\n  gen: {host: b, interfaces: {eth0: {path: PATH}}}\n"
+        )
+        .replace("  sut:\n", "  sut:\n    host: a\n")
+        .replace("PATH", "{kind: moderated, packet_cost: 0, interrupt_cost: 0}")
+        .replace("    to: sut.proxy\n", "    to: sut.proxy\n    agents_in: gen\n    message_cost: 8 ms\n")
+    )
+    saturated = saturating_saps(constant_load(load_model(path).spec, 1, 10.0))
+    assert saturated == pytest.approx(1000 / (8.5 * 8), rel=3.5 * 1.13 / 600**0.5)
+
+
 @pytest.mark.thorough
 def test_search_brackets_and_names_the_cpu(tiny):
     settings = SearchSettings(resolution=8.0, low=8.0, high=56.0, runs_per_level=12, budget=30)

@@ -67,6 +67,8 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
 
 PILOT_STREAMS = 100
+_WELL_BELOW = 0.8
+"""A share of the load that fills a benchmark's server: where something else is full below it, that is the limit."""
 STREAM_PILOT_NS = 200_000_000
 
 
@@ -108,22 +110,26 @@ def saturating_streams(spec: ModelSpec, seed: int) -> float:
     while result.drops and streams > 1:
         streams //= 10
         result = _pilot(spec, seed, streams)
-    used = result.pcpus()
-    per_stream = {name: used[name] / streams for name in handling_domains(spec) if used[name] > 0.0}
-    if not per_stream:
+    if not (loads := _filling_loads(spec, result, streams)):
         raise UsageError("no domain does anything for a media stream; see domains.*.applications")
-    specs = spec.expanded()
+    return min(loads)
+
+
+def _filling_loads(spec: ModelSpec, record: RunRecord, load: float) -> list[float]:
+    """Return the loads that would fill each host, and each domain that requests need, from a run at a low one."""
+    used, specs = record.pcpus(), spec.expanded()
+    each = {name: used[name] / load for name in handling_domains(spec) if used[name] > 0.0}
     most = []
     for name, host in spec.hosts.items():
-        on_it = [cost for domain, cost in per_stream.items() if spec.host_of(specs[domain]) == name]
+        on_it = [cost for domain, cost in each.items() if spec.host_of(specs[domain]) == name]
         if on_it:
             most.append(host.pcpus / math.fsum(on_it))
-    for name, cost in per_stream.items():
+    for name, cost in each.items():
         domain = specs[name]
         pcpus = spec.hosts[spec.host_of(domain)].pcpus
         pinned = pcpus if domain.affinity is None else len(domain.affinity)
         most.append(min(ceiling_pcpus(spec, name), domain.vcpus, pinned) / cost)
-    return min(most)
+    return most
 
 
 def _pilot(spec: ModelSpec, seed: int, streams: int) -> RunRecord:
@@ -398,15 +404,17 @@ def ramp_study(
 
 
 def saturating_saps(load: JudgedLoad) -> float:
-    """Return the load that would fill the CPU, from one run at the model's first step: where to look."""
+    """Return the load that would fill the server's CPU, or what is full before it, from a run at the first step."""
     ramp = ramp_of(load.spec)
     first = ramp.first_load
     spec = with_ramp(load.spec, ramp.with_times(ramp.transient_ns, max(ramp.step_ns(), PILOT_NS)))
-    cpu = load.of(spec).play(first, 0).steps()[0].samples("cpu")
+    record = load.of(spec).play(first, 0)
+    cpu = record.steps()[0].samples("cpu")
     busy = fmean(cpu) if cpu else 0.0
     if busy <= 0.0:
         raise UsageError(f"the server does nothing at {first:g} attempts a second; raise the initial load of its steps")
-    return first * 100.0 / busy
+    of_server, others = first * 100.0 / busy, _filling_loads(spec, record, first)
+    return min([of_server, *(each for each in others if each < _WELL_BELOW * of_server)])
 
 
 def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
