@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.study.runs import estimate as limits
+from vftsim.study.runs import limits
 from vftsim.study.runs.estimate import Needs
 from vftsim.study.runs.limits import Limits, check, ended_beyond
 
