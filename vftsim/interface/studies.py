@@ -130,7 +130,7 @@ def capacity(
     probability : --probability
         Search: share of runs that must stay within the limit (default 0.9).
     resolution : --resolution LOAD
-        Search: difference of loads (SAPS or streams) that does not matter.
+        Search: difference of loads that does not matter, in the unit of the load.
     budget : --budget
         Search: most runs, of each with --after-stop (default 800 of a SIP lab, 300 of others, 160 with --quick).
     vary : --vary KEY

@@ -310,7 +310,7 @@ class WebReplies(Outcome):
     connections: int = declare.total(label="connections asked for")
     requests: int = declare.total(label="requests sent")
     replies: int = declare.total()
-    late: int = declare.total(label="connections asked for, second half")
+    second_half: int = declare.total(label="connections asked for, second half")
     lag: int = declare.total(label="replies fewer than connections, second half", better="lower")
     timeouts: int = declare.total(label="connections given up", better="lower")
     resets: int = declare.total(label="connections reset", better="lower")
@@ -327,7 +327,7 @@ class WebReplies(Outcome):
         known_as=("answered_percent",),
     )
     reply_rate = declare.rate(replies, label="replies", better="higher", headline=True)
-    behind = declare.ratio(lag, late, unit="%", label="replies behind connections, second half", better="lower")
+    behind = declare.ratio(lag, second_half, unit="%", label="replies behind connections, second half", better="lower")
     """Above 0 beyond chance: connections are open longer and longer, or fail."""
 
 
@@ -508,11 +508,11 @@ class HttperfDriver(Driver):
 
     def offer(self) -> Offer | None:
         """Return what it tells of a test that nobody gives up: how far replies fell behind as connections began."""
-        late, in_pace = self._second_half()
-        if late < _FEWEST_TOLD or self.record.timeouts or self.record.resets:
+        begun, in_pace = self._second_half()
+        if begun < _FEWEST_TOLD or self.record.timeouts or self.record.resets:
             return None
         why = "the rest came when all had begun; the reply rate is what is served at this load"
-        return Offer(late, min(in_pace, late), "connections", why, "Replies out of pace", MOST_UNANSWERED, "behind")
+        return Offer(begun, min(in_pace, begun), "connections", why, "Replies out of pace", MOST_UNANSWERED, "behind")
 
     @property
     def is_testing(self) -> bool:
@@ -522,13 +522,13 @@ class HttperfDriver(Driver):
     def outcome(self) -> WebTest:
         """Return what it counts, and its report."""
         report, load = self.report(), self.record
-        late, in_pace = self._second_half()
+        begun, in_pace = self._second_half()
         return WebTest(
             connections=report.connections,
             requests=report.requests,
             replies=report.replies,
-            late=late,
-            lag=max(late - in_pace, 0),
+            second_half=begun,
+            lag=max(begun - in_pace, 0),
             timeouts=int(load.timeouts),
             resets=int(load.resets),
             repeated=int(load.repeated),
