@@ -23,7 +23,7 @@ Loss = Callable[[str, str, int], bool]
 
 @dataclass
 class Setting:
-    """Prices of repetitions are relative to a new message."""
+    """Prices of repetitions are relative to a new message; ``socket`` is how many datagrams wait at most."""
 
     wire_ns: int
     touch_ns: int
@@ -34,6 +34,9 @@ class Setting:
     server_t2_ns: int
     again: float
     own_repeat: float
+    processes: int
+    socket: int
+    after_send: float
 
 
 class Repeats:
@@ -193,8 +196,9 @@ class Test:
         self.log: list[tuple[int, str, str]] = []
         self.ended: list[tuple[int, int, bool]] = []
         self.sent: dict[tuple[str, str], int] = {}
-        self.work: deque[tuple[int, Callable[[], None]]] = deque()
-        self.is_working = False
+        self.work: deque[tuple[int, int, Callable[[], None], Callable[[], None]]] = deque()
+        self.waiting: deque[tuple[Call, str]] = deque()
+        self.idle, self.is_working = setting.processes, False
 
     def begin(self, number: int, scenario: str, start_ns: int, ring_ns: int, hold_ns: int) -> None:
         self.clock.at(start_ns, ARRIVAL, number, Call(self, number, scenario, ring_ns, hold_ns).begin)
@@ -218,26 +222,50 @@ class Test:
 
     def _serve(self, call: Call, message: str) -> None:
         self.log.append((self.clock.now_ns, "server", message))
+        if self.idle:
+            self.idle -= 1
+            self._work_on(call, message)
+        elif len(self.waiting) < self.setting.socket:
+            self.waiting.append((call, message))
+
+    def _work_on(self, call: Call, message: str) -> None:
         transaction, is_again = self._met(call, message)
         touch_ns = self.setting.register_touch_ns if message.startswith("REG") else self.setting.touch_ns
         cost = TOUCHES.get(message, 2) * touch_ns * (self.setting.again if is_again else 1.0)
-        self._do(int(cost), partial(self._answer, call, message, transaction, is_again))
+        after_ns = int(cost * self.setting.after_send)
+        answer = partial(self._answer, call, message, transaction, is_again)
+        self._do(int(cost) - after_ns, answer, after_ns, self._release)
 
-    def _do(self, cost_ns: int, done: Callable[[], None]) -> None:
-        self.work.append((cost_ns, done))
+    def _release(self) -> None:
+        if self.waiting:
+            self._work_on(*self.waiting.popleft())
+        else:
+            self.idle += 1
+
+    def _do(
+        self, cost_ns: int, done: Callable[[], None], after_ns: int = 0, over: Callable[[], None] = lambda: None
+    ) -> None:
+        """Have a process work, send what comes of it, and do the rest, without losing the CPU between them."""
+        self.work.append((cost_ns, after_ns, done, over))
         self._next()
 
     def _next(self) -> None:
         if not self.is_working and self.work:
             self.is_working = True
-            cost_ns, done = self.work.popleft()
+            cost_ns, after_ns, done, over = self.work.popleft()
+            self.clock.at(self.clock.now_ns + cost_ns, WORK, 0, lambda: self._sent(done, after_ns, over))
 
-            def end() -> None:
-                self.is_working = False
-                done()
-                self._next()
+    def _sent(self, done: Callable[[], None], after_ns: int, over: Callable[[], None]) -> None:
+        done()
+        if after_ns:
+            self.clock.at(self.clock.now_ns + after_ns, WORK, 0, lambda: self._end(over))
+        else:
+            self._end(over)
 
-            self.clock.at(self.clock.now_ns + cost_ns, WORK, 0, end)
+    def _end(self, over: Callable[[], None]) -> None:
+        over()
+        self.is_working = False
+        self._next()
 
     def _met(self, call: Call, message: str) -> tuple[Transaction | None, bool]:
         """Return the transaction that a message meets, and whether it is a repetition."""

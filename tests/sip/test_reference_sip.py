@@ -20,20 +20,24 @@ def setting(draw: random.Random) -> Setting:
 
     return Setting(
         wire_ns=draw.randrange(1, 50_000) * US,
-        touch_ns=draw.randrange(20 * US, 2 * MS),
-        register_touch_ns=draw.randrange(20 * US, 2 * MS),
+        touch_ns=draw.randrange(20 * US, draw.choice([2, 40]) * MS),
+        register_touch_ns=draw.randrange(20 * US, draw.choice([2, 40]) * MS),
         t1_ns=t1_ns(),
         t2_ns=4 * S + draw.randrange(1000),
         server_t1_ns=t1_ns(),
         server_t2_ns=4 * S + draw.randrange(1000),
         again=draw.choice([0.4, 1.0, 0.25]),
         own_repeat=draw.choice([0.5, 1.0]),
+        processes=draw.choice([1, 2, 4, 64]),
+        socket=draw.choice([1, 10, 1000]),
+        after_send=draw.choice([0, 0.4]),
     )
 
 
 def package(found: Setting, loses: Loss) -> Bench:
     server = plain_server(
-        processes=64, touch_cost=found.touch_ns, register_touch_cost=found.register_touch_ns, t1=found.server_t1_ns,
+        processes=found.processes, socket_buffer=found.socket, memory_per_datagram=1, work_after_send=found.after_send,
+        touch_cost=found.touch_ns, register_touch_cost=found.register_touch_ns, t1=found.server_t1_ns,
         t2=found.server_t2_ns, retransmission_cost=found.again, own_repeat_cost=found.own_repeat,
     )  # fmt: skip
     limits = dict.fromkeys(Thresholds.model_fields, 1000 * S)
@@ -60,7 +64,7 @@ def check(number: int) -> int:
     draw = random.Random(f"sip-{number}")
     found, loses, attempts = setting(draw), losses(draw, number), {}
     bench, test = package(found, loses), Test(found, loses)
-    for count in range(1, draw.choice([2, 4, 9])):
+    for count in range(1, draw.choice([2, 9, 9, 60])):
         scenario, longest_ns = draw.choice([Scenario.IMS_UAC, Scenario.IMS_UAC, *Scenario]), draw.choice([S, 20 * S])
         start_ns, ring_ns, hold_ns = draw.randrange(2 * S), draw.randrange(longest_ns), draw.randrange(longest_ns)
         made = bench.plan(count, scenario, [1.0] * DEMANDS_PER_ATTEMPT, ring_ns, hold_ns, start_ns)
