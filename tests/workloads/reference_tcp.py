@@ -46,6 +46,8 @@ class Setting:
     ack_ns: int = 0
     switch: tuple[int, int, int] | None = None
     """Rate, latency and queue of a client's line to a switch."""
+    has_pauses: bool = False
+    """IEEE 802.3x: the switch holds back what does not fit, and its sender stands still for it."""
     lost: tuple[list[int], list[int]] = ([], [])
 
     @property
@@ -247,6 +249,14 @@ class Sender:
         self.on_timeout()
 
 
+@dataclass
+class Turns:
+    """Who waits for room on a line, and whose turn it is."""
+
+    waiting: list[Client] = field(default_factory=list)
+    sender: Client | None = None
+
+
 class Client:
     """A machine that reacts at once; its own card never drops."""
 
@@ -258,12 +268,12 @@ class Client:
         self.delay = Timer(clock, self.acknowledge)
         self.asking = Timer(clock, self.ask)
         self.end_ns = setting.duration_ns
-        self.is_waiting = False
-        self.out, self.into = test.to_host, None
+        self.out, self.into, self.turns, self.held_ns = test.to_host, None, test.turns, 0
         if setting.switch:
             rate, latency_ns, queue = setting.switch
-            self.out = Line(clock, rate, latency_ns, 2 * queue, setting, test.to_host.send)
+            self.out = Line(clock, rate, latency_ns, 2 * queue, setting, test.cross)
             self.into = Line(clock, rate, latency_ns, queue, setting, self.take)
+            self.turns = Turns()
 
     def begin(self) -> None:
         self.sender.end_ns = self.server.sender.end_ns = self.end_ns
@@ -282,22 +292,43 @@ class Client:
     def pump(self) -> None:
         while (segments := self.sender.open()) is not None:
             packet = Packet(self.number, *segments, self.test.clock.now_ns)
-            if self.out.backlog_ns + self.out.time_ns(self.test.setting.size(packet)) > self.out.queue_ns:
+            if not self._fits(self.out.time_ns(self.test.setting.size(packet))):
                 self._wait()
                 return
             self.sender.sent(*segments)
             self.test.note(packet)
             self.out.send(packet)
 
+    def _fits(self, time_ns: int) -> bool:
+        """Nobody passes those that wait for the same line."""
+        waiting = self.turns.waiting
+        if waiting and self not in (waiting[0], self.turns.sender):
+            return False
+        return self.out.backlog_ns + self.held_ns + time_ns <= self.out.queue_ns
+
     def _wait(self) -> None:
-        if not self.is_waiting:
-            self.is_waiting = True
-            due_ns = self.test.clock.now_ns + max(0, self.out.backlog_ns - self.out.queue_ns // 2)
+        if self not in self.turns.waiting:
+            self.turns.waiting.append(self)
+            if self.turns.waiting[0] is self:
+                self.look_again()
+
+    def look_again(self) -> None:
+        """When half of the queue is free."""
+        half_ns = self.out.queue_ns // 2
+        if self.held_ns <= half_ns:
+            due_ns = self.test.clock.now_ns + max(0, self.out.backlog_ns + self.held_ns - half_ns)
             self.test.clock.at(due_ns, DEVICE, self.number, self._has_room)
 
     def _has_room(self) -> None:
-        self.is_waiting = False
+        if self not in self.turns.waiting:
+            return
+        self.turns.waiting.pop(0)
+        others = list(self.turns.waiting)
+        self.turns.sender = self
         self.pump()
+        self.turns.sender = None
+        if others:
+            self.turns.waiting[0].look_again()
 
     def take(self, packet: Packet) -> None:
         self.asking.stop()
@@ -400,6 +431,7 @@ class Test:
         to, back = (iter(each) for each in setting.lost)
         self.to_host = Line(self.clock, *line, lambda packet: self.clients[packet.client].server.take(packet), to)
         self.from_host = Line(self.clock, *line, self._leave, back)
+        self.turns, self.held, self.is_planned = Turns(), deque[Packet](), False
         self.clients = [Client(self, number) for number in range(setting.clients)]
         for client, begin_ns in zip(self.clients, begins_ns, strict=True):
             client.end_ns += begin_ns
@@ -408,6 +440,38 @@ class Test:
     def _leave(self, packet: Packet) -> None:
         client = self.clients[packet.client]
         (client.take if client.into is None else client.into.send)(packet)
+
+    def cross(self, packet: Packet) -> None:
+        """A frame of a client has reached the switch."""
+        if not self.setting.has_pauses or (not self.held and self._fits(packet)):
+            self.to_host.send(packet)
+            return
+        self.held.append(packet)
+        client = self.clients[packet.client]
+        client.held_ns += client.out.time_ns(self.setting.size(packet))
+        self._plan_release()
+
+    def _fits(self, packet: Packet) -> bool:
+        line = self.to_host
+        return line.backlog_ns + line.time_ns(self.setting.size(packet)) <= line.queue_ns
+
+    def _plan_release(self) -> None:
+        if self.held and not self.is_planned:
+            self.is_planned = True
+            line = self.to_host
+            missing_ns = line.backlog_ns + line.time_ns(self.setting.size(self.held[0])) - line.queue_ns
+            self.clock.at(self.clock.now_ns + max(0, missing_ns), DEVICE, 0, self._release)
+
+    def _release(self) -> None:
+        self.is_planned = False
+        while self.held and self._fits(self.held[0]):
+            packet = self.held.popleft()
+            client = self.clients[packet.client]
+            client.held_ns -= client.out.time_ns(self.setting.size(packet))
+            self.to_host.send(packet)
+            if client in client.turns.waiting:
+                client.look_again()
+        self._plan_release()
 
     def note(self, packet: Packet) -> None:
         self.sent.append((self.clock.now_ns, packet.client, packet.first, packet.count))

@@ -23,7 +23,8 @@ class Listened(Bulk):
         super().__init__(
             setting.duration_ns,
             {"segment_cost": setting.segment_ns, "copy_cost": setting.copy_ns, "ack_cost": setting.ack_ns},
-            network=network | {"switched": bool(network)}, until_ns=until_ns, engine="simpy", spread=100_000,
+            network=network | {"switched": bool(network), "flow_control": setting.has_pauses}, until_ns=until_ns,
+            engine="simpy", spread=100_000,
             latency_ns=setting.latency_ns, queue=setting.queue, rate=setting.rate, clients=setting.clients,
             direction="upload" if setting.upload else "download", window=setting.window, mss=setting.mss,
             initial_window=setting.initial_window, delayed_ack=setting.delayed_ack_ns, min_rto=setting.min_rto_ns,
@@ -54,7 +55,7 @@ def losses(draw: random.Random) -> tuple[list[int], list[int]]:
 
 def setting(draw: random.Random) -> Setting:
     is_switched = draw.random() < 0.4
-    clients = draw.choice([1, 2, 3]) if is_switched else 1
+    clients = draw.choice([1, 2, 3])
     found = Setting(
         upload=draw.random() < 0.5,
         clients=clients,
@@ -75,6 +76,7 @@ def setting(draw: random.Random) -> Setting:
     largest = (found.mss + 90) * min(found.most, found.window_segments)
     found.queue = draw.choice([2 * largest, 4 * largest, max(2 * largest, 256 * 1024)]) + draw.randrange(90)
     if is_switched:
+        found.has_pauses = draw.random() < 0.4
         found.switch = draw.choice([1, 2, 10]) * found.rate, draw.randrange(20_000), draw.choice([1, 4, 50]) * largest
     return found
 

@@ -54,7 +54,7 @@ def check(number: int) -> int:
     """Compare one host; return how many packets were sent."""
     data = model(random.Random(f"voice-{number}"))
     media = data["workloads"]["media"]
-    record, trace = run_traced(checked(data), number, 0, 50 * MS, 500 * MS, "compiled")
+    record, trace = run_traced(checked(data), number, 0, 50 * MS, 500 * MS, "simpy")
     assert record is not None
     found, heard = record.whole.outcomes["workloads.media"], receiver(trace, media)
     counted = (found.delivered, found.dropped, found.late, found.loss_events, found.loss_bursts)
