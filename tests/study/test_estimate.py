@@ -104,11 +104,10 @@ import sys
 from pathlib import Path
 from vftsim.cli.main import main
 from vftsim.study.runs.estimate import total
-from vftsim.study.runs.estimate import Limits, check
 from vftsim.study.runs.model import load_model
 shipped, runs, jobs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 import threading, time
-from vftsim.study.runs.estimate import memory_in_use
+from vftsim.study.runs.limits import memory_in_use
 most, over = [0], threading.Event()
 def look():
     while not over.wait(0.05):
