@@ -41,10 +41,10 @@ from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfil
 from vftsim.workloads.windows import (
     Window,
     begin_message,
-    carry_next,
     forget_window,
     goes_on_at_client,
     open_bytes,
+    use_next,
     widen,
     widen_sender,
 )
@@ -250,9 +250,7 @@ def goes_on(sim: Sim, exchange: Exchange, client: Client, packet: int) -> bool:
     if not is_acknowledgement:
         widen(sim, client.answers, packet, links(sim)[cards(sim)[io.ports(sim)[exchange.port].card].to_host].latency_ns)
         return goes_on_at_client(sim, packet)
-    round_ns = sim.now_ns - io.packets(sim)[packet].sent_ns
-    carry_next(sim, io.packets(sim)[packet])
-    widen_sender(sim, client.requests, packet, round_ns, False)
+    use_next(sim, client.requests, packet, False)
     send_to_host(sim, packet)
     return True
 

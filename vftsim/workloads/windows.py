@@ -150,6 +150,15 @@ def acknowledge_to_host(sim: Sim, packet: int) -> None:
     return_to_host(sim, packet, ahead_ns)
 
 
+def use_next(sim: Sim, window: Window, packet: int, is_guest: bool) -> None:
+    """Let the acknowledgement of a window, about to go back to where it came from, carry the connection's next one."""
+    message = packets(sim)[packet]
+    # Read before the next one leaves.
+    round_ns = sim.now_ns - message.sent_ns
+    carry_next(sim, message)
+    widen_sender(sim, window, packet, round_ns, is_guest)
+
+
 def goes_on_at_client(sim: Sim, packet: int) -> bool:
     """Answer a window or an acknowledgement at a client; False if the packet is a message, as most are."""
     message = packets(sim)[packet]

@@ -26,11 +26,11 @@ from vftsim.workloads.service.records import (
 )
 from vftsim.workloads.windows import (
     begin_message,
-    carry_next,
     forget_window,
     goes_on_in_guest,
     open_bytes,
     put_out_or_wait,
+    use_next,
     widen,
     widen_sender,
 )
@@ -215,9 +215,7 @@ def goes_on_at_asker(sim: Sim, packet: int) -> bool:
     if made.acked_bytes == 0:
         widen(sim, peer.answers, packet, one_way_ns(sim, made))
         return goes_on_in_guest(sim, packet)
-    round_ns = sim.now_ns - made.sent_ns
-    carry_next(sim, made)
-    widen_sender(sim, peer.requests, packet, round_ns, True)
+    use_next(sim, peer.requests, packet, True)
     put_out_or_wait(sim, packet)
     return True
 
