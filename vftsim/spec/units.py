@@ -50,6 +50,12 @@ _ALIASES = {
 }
 """Other ways to write a unit; of bytes where only a rate can be meant, as files of this form once had it."""
 
+_OTHER_RATES = {
+    "bit/s": ("bytes", r"([kKMGT]?)(?:B|byte|bytes)(?:/s|ps)", Fraction(8)),
+    "B/s": ("bits", r"([kKMGT]?)(?:b|bit|bits)(?:/s|ps)", Fraction(1, 8)),
+}
+"""By the base unit of a rate: what somebody may have written instead, its units, and how much of the base it is."""
+
 
 def number_and_unit(text: str) -> tuple[float, str] | None:
     """Return a number and the unit it is written with, empty if there is none; ``None`` if that is not what it is."""
@@ -133,10 +139,11 @@ class Quantity:
             if amount:
                 self._refuse_bare(text.strip())
             return amount
-        if meant := _in_bits(amount, unit) if "bit/s" in self.units else "":
-            self._refuse(f"{shown(text)} is bytes a second, and a {self.name} is in bits: '{meant}'")
-        if meant := _in_bytes(amount, unit) if "B/s" in self.units else "":
-            self._refuse(f"{shown(text)} is bits a second, and a {self.name} is in bytes: '{meant}'")
+        for base, (other, pattern, factor) in _OTHER_RATES.items():
+            if base in self.units and (match := re.fullmatch(pattern, unit)):
+                meant = f"{_plain(float(factor * amount))} {match[1].replace('K', 'k')}{base}"
+                wanted = "bits" if base == "bit/s" else "bytes"
+                self._refuse(f"{shown(text)} is {other} a second, and a {self.name} is in {wanted}: '{meant}'")
         if unit not in self.units:
             self._refuse(
                 f"{shown(unit)} in {shown(text)} is not a unit of a {self.name}"
@@ -201,18 +208,6 @@ class Quantity:
             "description": f"A {self.name} with its unit ({', '.join(self.units)}), e.g. '{self.example}'.",
             "examples": [self.example],
         }
-
-
-def _in_bits(amount: Fraction, unit: str) -> str:
-    """Return what bytes a second are in bits, as text: ``8 Gbit/s`` of 1 ``GB/s``; empty: they are something else."""
-    match = re.fullmatch(r"([kKMGT]?)(?:B|byte|bytes)(?:/s|ps)", unit)
-    return f"{_plain(float(8 * amount))} {match[1].replace('K', 'k')}bit/s" if match else ""
-
-
-def _in_bytes(amount: Fraction, unit: str) -> str:
-    """Return what bits a second are in bytes, as text; empty: they are something else."""
-    match = re.fullmatch(r"([kKMGT]?)(?:b|bit|bits)(?:/s|ps)", unit)
-    return f"{_plain(float(amount / 8))} {match[1].replace('K', 'k')}B/s" if match else ""
 
 
 def _plain(value: float) -> str:
