@@ -90,7 +90,7 @@ class At(Rate):
 def year(kind, *rates, overrides=()):
     machine = Machine(under(load_model(MODEL, [*overrides]), kind), "vm", 1, RESTART_S, rates)
     quiet_s = (0.6,) * TRAFFIC
-    return simulate_year(YearTask(machine, quiet_s, 0)), machine
+    return simulate_year(YearTask(replace(machine, quiet_s=quiet_s), 0)), machine
 
 
 def crash(*times_s):
@@ -111,7 +111,7 @@ def test_clients_that_never_ask_again_do_not_make_an_outage_none(kind):
     """It is as long as for requests at a rate, 20 a second, but for the wait for the next of them."""
     silent = "workloads.load={kind: request_response, to: vm, clients: 4, turn_around: 100 ms, retry: 0 ms}"
     machine = Machine(under(load_model(MODEL, [silent]), kind), "vm", 1, RESTART_S, (crash(1000.25),))
-    found = simulate_year(YearTask(machine, (0.6,) * TRAFFIC, 0))
+    found = simulate_year(YearTask(replace(machine, quiet_s=(0.6,) * TRAFFIC), 0))
     asked, _ = year(kind, crash(1000.25))
     assert found.deaths == 0
     assert found.down_s == pytest.approx(asked.down_s, abs=0.5)
@@ -176,7 +176,7 @@ def test_hosts_may_be_patient(kind):
 def test_an_outage_that_the_loads_own_gaps_hide_is_the_time_away(kind):
     """Whoever may wait for minutes anyway notices no takeover: that of 20 requests a second is longer by two gaps."""
     asked, machine = year(kind, crash(1000.25))
-    hidden = simulate_year(YearTask(machine, (1e6,) * TRAFFIC, 0))
+    hidden = simulate_year(YearTask(replace(machine, quiet_s=(1e6,) * TRAFFIC), 0))
     assert asked.down_s - 0.5 < hidden.down_s < asked.down_s
     assert hidden.down_s > 1.0
 

@@ -156,7 +156,7 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
 
 def questions_of(spec: ModelSpec) -> dict[str, str]:
     """Return the questions of a model: without a load that could be raised none asks how much it carries."""
-    has_load = spec.ramp is not None or any(workload.load_key for workload in spec.workloads.values())
+    has_load = any(workload.first_load_key for workload in spec.workloads.values())
     return {ask: words for ask, words in QUESTIONS.items() if has_load or ask != _OF_A_LOAD}
 
 

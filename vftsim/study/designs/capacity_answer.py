@@ -190,7 +190,7 @@ def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> L
     if not ends or search.interrupted or search.result.answer != "between":
         return search
     answer = search.result.estimate.mean
-    step = (study.around(answer) if study.is_guessed else study).resolution(search.settings) / _STEPS
+    step = study.resolution(search.settings, answer if study.is_guessed else None) / _STEPS
     if study.names.is_counted:
         step = max(1.0, step // 1.0)
     play = partial(_turns, study, step, execution, search.result.eases)

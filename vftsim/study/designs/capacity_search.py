@@ -180,10 +180,10 @@ def search_levels(
         return None if any(map(math.isnan, run.figures.values())) else bool(run)
 
     if study.is_guessed:
-        may_ease, least = study.names.may_ease, study.around(low / 2.0**MAXIMUM_DOUBLINGS).resolution(settings)
+        may_ease, least = study.names.may_ease, study.resolution(settings, low / 2.0**MAXIMUM_DOUBLINGS)
         start = search_start(tried, low, high, resolution, allows, may_ease=may_ease, least=least)
         if (start.low, start.high) != (low, high):
-            resolution = study.around(start.high).resolution(settings)
+            resolution = study.resolution(settings, start.high)
             low, high = max(_down(start.low, resolution), resolution), _down(start.high, resolution) + resolution
         eases = start.eases
     progress.total(settings.budget)
@@ -328,13 +328,13 @@ class LevelStudy:
         """Return the cache of judged runs of a model, to be narrowed by the load."""
         return execution.cache(model, JudgedRun, judged_by={"limit": self.judged_by, "offered": True})
 
-    def around(self, load: float) -> Self:
-        """Return it for a system that this load fills."""
-        return replace(self, saturated=load)
+    def resolution(self, settings: SearchSettings, full: float | None = None) -> float:
+        """Return the difference of loads that does not matter; a load that is counted has whole steps.
 
-    def resolution(self, settings: SearchSettings) -> float:
-        """Return the difference of loads that does not matter; a load that is counted has whole steps."""
-        resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * self.saturated)
+        It is a share of the load that fills the system: ``full`` where single runs have found that.
+        """
+        full = self.saturated if full is None else full
+        resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * full)
         return max(1.0, resolution) if self.names.is_counted else resolution
 
 

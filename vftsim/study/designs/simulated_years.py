@@ -188,7 +188,7 @@ class YearTask:
     """A year of a machine, to be simulated."""
 
     machine: Machine
-    quiet_s: tuple[float, ...]
+    """With its longest times from packet to packet without faults."""
     year: int
 
 
@@ -308,7 +308,7 @@ class _Course:
 
 def simulate_year(task: YearTask) -> Year:
     """Draw a year's faults, and play each with those before it that are not over."""
-    machine, streams = replace(task.machine, quiet_s=task.quiet_s), Streams(task.machine.seed, task.year)
+    machine, streams = task.machine, Streams(task.machine.seed, task.year)
     drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(machine.rates)]
     strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
     course = _Course(machine, {rate.name: 0.0 for rate in machine.rates})
@@ -550,7 +550,8 @@ def simulated_years(
     effects = execution.play(partial(measure, crashes=crashes), caches, [{0: each} for each in machines.values()])
     measured = {kind: effect for kind, (effect,) in zip(machines, effects, strict=True)}
     caches = [cache(kind, Year, ["year", list(effect.quiet_s)]) for kind, effect in measured.items()]
-    tasks = [{n: YearTask(machines[kind], each.quiet_s, n) for n in range(years)} for kind, each in measured.items()]
+    machines = {kind: replace(machines[kind], quiet_s=effect.quiet_s) for kind, effect in measured.items()}
+    tasks = [{n: YearTask(machine, n) for n in range(years)} for machine in machines.values()]
     played = execution.play(simulate_year, caches, tasks)
     found = {}
     for (kind, effect), of_years in zip(measured.items(), played, strict=True):
