@@ -38,6 +38,8 @@ class Command:
     quick: bool = False
     tolerance: float = 0.0
     """Share by which figures may differ beyond a unit of the last digit."""
+    exact: tuple[str, ...] = ()
+    """Columns of a table without it: what a run counts."""
     exit: tuple[int, ...] = (0,)
     values: Mapping[str, str] = field(default_factory=dict)
     writes: str = ""

@@ -169,12 +169,24 @@ def between(text: str, script: str) -> str:
     return rest.split("<!-- end of generated part -->", 1)[0]
 
 
-def agree(shown: str, found: str, tolerance: float) -> bool:
-    """Say whether two texts differ in figures by no more than a unit of the last digit shown, or by a share."""
+def agree(shown: str, found: str, tolerance: float, exact: Sequence[str] = ()) -> bool:
+    """Say whether two texts differ in figures by no more than a unit of the last digit shown, or by a share.
+
+    Columns of tables that are named in ``exact`` have no share: what a run counts does not depend on the machine.
+    """
     if [*words(shown)] != [*words(found)]:
+        return False
+    if exact and not agree(columns(shown, exact), columns(found, exact), 0.0):
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(found), strict=True)
     return all(near(old, new, tolerance) for old, new in pairs)
+
+
+def columns(text: str, names: Sequence[str]) -> str:
+    """Return a table with some of its columns only."""
+    head, *rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    places = [head.index(name) for name in names]
+    return "\n".join(" | ".join(row[place] for place in places) for row in rows)
 
 
 def words(text: str) -> Sequence[str]:
@@ -183,12 +195,12 @@ def words(text: str) -> Sequence[str]:
 
 
 def near(old: str, new: str, tolerance: float) -> bool:
-    """Say whether two figures are the same within the tolerance."""
+    """Say whether two figures are the same within the tolerance; a share of a whole 0 is nothing."""
     digits = re.fullmatch(r"[-+]?[\d,]*(?:\.(\d+))?(?:e([-+]?\d+))?", old)
     assert digits is not None
     unit = 10.0 ** (int(digits[2] or 0) - len(digits[1] or ""))
     a, b = (float(each.replace(",", "")) for each in (old, new))
-    room = max(unit, tolerance * abs(a)) if "." in old or tolerance else tolerance * abs(a)
+    room = max(unit, tolerance * abs(a)) if "." in old or (tolerance and a) else 0.0
     return abs(a - b) <= room * (1 + 1e-9)
 
 

@@ -70,6 +70,7 @@ def read() -> Shown:
 
 def _command(name: str, entry: dict[str, object]) -> Command:
     given = dict(entry)
+    given["exact"] = tuple(given.pop("exact", ()))
     given["tolerance"] = float(str(given.pop("tolerance", "0 %")).rstrip(" %")) / 100.0
     exits = given.pop("exit", [0])
     return Command(name=name, exit=tuple(exits), **given)  # type: ignore[arg-type]
@@ -104,7 +105,7 @@ def look(block: Block, command: Command, kept: Kept, write: bool) -> tuple[bool,
         shown, found = now(block, command, kept)
     except (ShownError, IndexError) as error:
         return False, str(error)
-    if agree(shown, found, command.tolerance):
+    if agree(shown, found, command.tolerance, command.exact):
         return kept.held(f"{_place(block)} {block.what}", True), ""
     held = kept.held(f"{_place(block)} {block.what}", False)
     if not write:

@@ -65,10 +65,18 @@ def test_what_is_not_there_is_an_error(results, what):
         ("12.0 s", "12.0 ms", 0.0, False),
         ("5 and 6", "5", 0.0, False),
         ("| a |\n| --- |", "| a |\n|---|", 0.0, True),
+        ("0 lost", "1 lost", 1.0, False),
+        ("1 s", "2 s", 1.0, True),
     ],
 )
 def test_figures_agree_within_the_last_digit_or_the_tolerance(old, new, tolerance, same):
     assert pages.agree(old, new, tolerance) is same
+
+
+@pytest.mark.parametrize(("events", "seconds", "same"), [("100", "0.9", True), ("101", "0.5", False)])
+def test_what_a_run_counts_has_no_tolerance_beside_what_a_machine_takes(events, seconds, same):
+    table = "| model | events | CPU s |\n| --- | --- | --- |\n| a | {} | {} |"
+    assert pages.agree(table.format("100", "0.5"), table.format(events, seconds), 3.0, ("events",)) is same
 
 
 def test_a_page_is_found_wrong_and_mended(tmp_path, monkeypatch, capsys):
