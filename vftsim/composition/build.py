@@ -129,12 +129,12 @@ class BuiltModel:
             if is_linked(self.spec, name, network):
                 host.cards[network] = card = add_card(engine, wire.rate, wire.latency, wire.queue)
                 record = engine.rows(cards)[card]
-                for link, way in ((int(record.to_host), "to"), (int(record.from_host), "from")):
-                    place = f"link of {network} {way} {name}"
-                    host.io.drop_rows[place, "queue full"] = int(engine.rows(links)[link].queue_full)
+                for link, direction in ((int(record.to_host), "to"), (int(record.from_host), "from")):
+                    label = f"link of {network} {direction} {name}"
+                    host.io.drop_rows[label, "queue full"] = int(engine.rows(links)[link].queue_full)
                     if wire.loss:
-                        self._add_loss(link, f"network.{network}.{way}", wire)
-                        host.io.drop_rows[place, "on the way"] = int(engine.rows(links)[link].lost)
+                        self._add_loss(link, f"network.{network}.{direction}", wire)
+                        host.io.drop_rows[label, "on the way"] = int(engine.rows(links)[link].lost)
         own_domains = {each: d for each, d in self.specs.items() if self.spec.host_of(d) == name}
         for number, (each, domain) in enumerate(own_domains.items()):
             self._add_domain(host, each, domain, number)

@@ -40,8 +40,8 @@ def _below(node: Any, key: str, path: str) -> Any:
         return node[key]
     if isinstance(node, Spec) and key in type(node).model_fields:
         return getattr(node, key)
-    there = node if isinstance(node, Mapping) else type(node).model_fields if isinstance(node, Spec) else ()
-    raise UsageError(f"the model has no key '{path}'{did_you_mean(key, there)}")
+    fields = node if isinstance(node, Mapping) else type(node).model_fields if isinstance(node, Spec) else ()
+    raise UsageError(f"the model has no key '{path}'{did_you_mean(key, fields)}")
 
 
 def _replaced(node: Any, keys: list[str], value: Any, path: str) -> Any:

@@ -107,12 +107,12 @@ def all_parts() -> Linked:
         FAULTS,
     ]
     parts: list[Any] = [spec for registry in registries for spec in registry.values() if is_ours(spec)]
-    found: dict[str, dict[Any, None]] = {}
+    collected: dict[str, dict[Any, None]] = {}
     for name in ("tasks", "kinds", "entries", "actions", "tables"):
-        found[name] = dict.fromkeys(each for part in parts for each in getattr(part, name, ()))
-    kinds = {loopback, *DRIVER_TASKS, *found["tasks"], *found["kinds"], *(part.part for part in parts)}
-    actions = (*found["actions"], on_reaching_host)
-    return _linked(frozenset(kinds), tuple(found["entries"]), actions, tuple(found["tables"]))
+        collected[name] = dict.fromkeys(each for part in parts for each in getattr(part, name, ()))
+    kinds = {loopback, *DRIVER_TASKS, *collected["tasks"], *collected["kinds"], *(part.part for part in parts)}
+    actions = (*collected["actions"], on_reaching_host)
+    return _linked(frozenset(kinds), tuple(collected["entries"]), actions, tuple(collected["tables"]))
 
 
 def is_ours(part: type) -> bool:

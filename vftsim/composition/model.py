@@ -179,14 +179,14 @@ class ModelSpec(Spec):
 
         Refuses a workload that is directed at none, or several.
         """
-        domain_name, _, wanted = workload.to.partition(".")
+        domain_name, _, application = workload.to.partition(".")
         domain = self.domains.get(domain_name)
         if domain is None:
             raise ValueError(f"to: '{workload.to}' names no domain{self._domains_like(domain_name)}")
         fitting = {
             name: program
             for name, program in domain.applications.items()
-            if program.speaks == workload.speaks and wanted in ("", name)
+            if program.speaks == workload.speaks and application in ("", name)
         }
         if len(fitting) != 1:
             has = listing([f"{n} ({p.kind})" for n, p in domain.applications.items()]) or "none"
@@ -208,11 +208,11 @@ class ModelSpec(Spec):
 
         Refuses what stands for none, or for several in a domain.
         """
-        entry, _, wanted = name.partition(".")
+        entry, _, application = name.partition(".")
         if entry not in self.domains:
             raise ValueError(f"'{name}' names no domain{self._domains_like(entry)}")
         programs = self.domains[entry].applications
-        fitting = [key for key, program in programs.items() if program.speaks and wanted in ("", key)]
+        fitting = [key for key, program in programs.items() if program.speaks and application in ("", key)]
         if len(fitting) != 1:
             raise ValueError(f"'{name}' must be one application that takes traffic; {entry} has {listing(fitting)}")
         return [f"{copy}.{fitting[0]}" for copy in self.copies(entry)]
@@ -348,9 +348,9 @@ class ModelSpec(Spec):
 
     def placed_on(self, host: str) -> list[PlacedDomain]:
         """Return the domains of a host, stub domains last, as they are built."""
-        here = [each for each in self.expanded().values() if self.host_of(each) == host]
-        stubs = [PlacedDomain(each.stub) for each in here if each.has_stub]
-        return [PlacedDomain(each, each.vcpus, each.affinity) for each in here] + stubs
+        domains = [each for each in self.expanded().values() if self.host_of(each) == host]
+        stubs = [PlacedDomain(each.stub) for each in domains if each.has_stub]
+        return [PlacedDomain(each, each.vcpus, each.affinity) for each in domains] + stubs
 
     def host_problems(self) -> Iterator[str]:
         """Yield hosts whose scheduler cannot have their domains."""
@@ -363,9 +363,9 @@ class ModelSpec(Spec):
         network = domain.protection.channel_network
         if network is None or network not in self.networks:
             return False
-        here = [each for each in self.expanded().values() if self.host_of(each) == self.host_of(domain)]
-        used = {self.network_of(each, interface) for each in here for interface in each.interfaces.values()}
-        alike = sum(each.protection.channel_network == network for each in here)
+        domains = [each for each in self.expanded().values() if self.host_of(each) == self.host_of(domain)]
+        used = {self.network_of(each, interface) for each in domains for interface in each.interfaces.values()}
+        alike = sum(each.protection.channel_network == network for each in domains)
         return network in used or alike > 1 or bool(self.networks[network].background)
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
@@ -408,9 +408,9 @@ class ModelSpec(Spec):
         for name, key in ((name, key) for name, domain in self.domains.items() for key in domain.applications):
             program = f"{name}.{key}"
             routes = {after: f"{program} -> {after}" for after in self._asked(program, is_awaited=True)}
-            for here in (queue := list(routes)):
-                further = [after for after in self._asked(here, is_awaited=True) if after not in routes]
-                routes |= {after: f"{routes[here]} -> {after}" for after in further}
+            for current in (queue := list(routes)):
+                further = [after for after in self._asked(current, is_awaited=True) if after not in routes]
+                routes |= {after: f"{routes[current]} -> {after}" for after in further}
                 queue += further
             if program in routes:
                 circle = f"{routes[program]} is a circle"
@@ -578,13 +578,13 @@ def _name_problems(model: ModelSpec) -> Iterator[str]:
     for domain_name, domain in model.domains.items():
         where = f"domains.{domain_name}"
         named += [(where, name) for name in (domain_name, *domain.applications, *domain.disks)]
-    for place, name in named:
+    for key, name in named:
         if "." in name:
-            wanted = name.replace(".", "-")
-            yield f"{place}: '{name}' has a dot, as in 'domain.application'; name it '{wanted}'"
+            suggestion = name.replace(".", "-")
+            yield f"{key}: '{name}' has a dot, as in 'domain.application'; name it '{suggestion}'"
         if name.startswith(_OF_FORMULAS) or not name.isprintable():
             why = "begins as a formula of a spreadsheet does" if name.isprintable() else "has control characters"
-            yield f"{place}: {shown(name)} {why}; give it another name"
+            yield f"{key}: {shown(name)} {why}; give it another name"
 
 
 def _disk_problems(where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:

@@ -91,7 +91,7 @@ class RunRecord:
             drops={(place, cause): count for place, cause, count in data["drops"]},
             in_flight=data["in_flight"],
             events=data["events"],
-            timelines={name: [(ns, what) for ns, what in moments] for name, moments in data["timelines"].items()},
+            timelines={name: [(ns, event) for ns, event in moments] for name, moments in data["timelines"].items()},
             offers={name: Offer(**offer) for name, offer in data["offers"].items()},
             copies=data.get("copies", {}),
         )

@@ -364,13 +364,13 @@ class Run:
 def _with_all_copies(outcomes: Mapping[str, Outcome], every: Mapping[str, list[str]]) -> dict[str, Outcome]:
     """Return outcomes, and before those of copies, which ``every`` names, what these measured together."""
     owners = {copies[0]: (owner, copies) for owner, copies in every.items() if outcomes.keys() >= set(copies)}
-    found: dict[str, Outcome] = {}
+    pooled: dict[str, Outcome] = {}
     for name, outcome in outcomes.items():
         if name in owners and (kind := type(outcome).of_copies()) is not None:
             owner, copies = owners[name]
-            found[owner] = kind.together([outcomes[copy] for copy in copies])
-        found[name] = outcome
-    return found
+            pooled[owner] = kind.together([outcomes[copy] for copy in copies])
+        pooled[name] = outcome
+    return pooled
 
 
 def run_model(

@@ -132,14 +132,14 @@ def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
 
     Does not look into what is apart.  Refuses something whose state cannot be read.
     """
-    seen = {id(thing) for thing in apart}
+    seen = {id(obj) for obj in apart}
     waiting, notes = [driver], list[Note]()
     while waiting:
-        thing = waiting.pop()
-        if type(thing) in _PLAIN or id(thing) in seen:
+        obj = waiting.pop()
+        if type(obj) in _PLAIN or id(obj) in seen:
             continue
-        seen.add(id(thing))
-        for note, inside in _looked_into(thing):
+        seen.add(id(obj))
+        for note, inside in _looked_into(obj):
             if note is not None:
                 notes.append(note)
             # Series are long lists of numbers.
@@ -151,115 +151,115 @@ def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
 Look = tuple[Note | None, list[Any]]
 
 
-def _looked_into(thing: Any) -> Iterator[Look]:
-    look = _LOOKS.get(type(thing))
-    if look is not None:
-        yield from look(thing)
-    elif isinstance(thing, (type, types.ModuleType)):
-        _check_known(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__, thing)
-    elif isinstance(thing, (np.generic, np.dtype)):
-        _check_known(type(thing).__module__, thing, "numpy")
-    elif isinstance(thing, (Generator, BitGenerator)):
-        _check_known(type(thing).__module__, thing, "numpy")
-        if isinstance(thing, Generator):
-            yield None, [thing.bit_generator]
+def _looked_into(obj: Any) -> Iterator[Look]:
+    look_into = _LOOKS.get(type(obj))
+    if look_into is not None:
+        yield from look_into(obj)
+    elif isinstance(obj, (type, types.ModuleType)):
+        _check_known(obj.__name__ if isinstance(obj, types.ModuleType) else obj.__module__, obj)
+    elif isinstance(obj, (np.generic, np.dtype)):
+        _check_known(type(obj).__module__, obj, "numpy")
+    elif isinstance(obj, (Generator, BitGenerator)):
+        _check_known(type(obj).__module__, obj, "numpy")
+        if isinstance(obj, Generator):
+            yield None, [obj.bit_generator]
         else:
-            yield partial(setattr, thing, "state", thing.state), []
-    elif _is_rewindable(thing):
-        yield partial(thing.restore, thing.save()), []
+            yield partial(setattr, obj, "state", obj.state), []
+    elif _is_rewindable(obj):
+        yield partial(obj.restore, obj.save()), []
     else:
-        if not isinstance(thing, Spec):  # frozen, whoever has made its class
-            _check_known(type(thing).__module__, thing)
-        if not isinstance(thing, _DECLARED):
-            yield from _own(thing)
+        if not isinstance(obj, Spec):  # frozen, whoever has made its class
+            _check_known(type(obj).__module__, obj)
+        if not isinstance(obj, _DECLARED):
+            yield from _own(obj)
 
 
-def _check_known(module: str | None, thing: Any, *packages: str) -> None:
+def _check_known(module: str | None, obj: Any, *packages: str) -> None:
     """Raise :class:`CannotNoteError` for what another package has made."""
     if (module or "").partition(".")[0] not in PACKAGES.union(packages):
-        raise CannotNoteError(f"a {type(thing).__name__} of {module}")
+        raise CannotNoteError(f"a {type(obj).__name__} of {module}")
 
 
-def _is_rewindable(thing: Any) -> bool:
+def _is_rewindable(obj: Any) -> bool:
     """Whether an object from outside says itself what is its state."""
-    return type(thing).__module__.partition(".")[0] not in PACKAGES and isinstance(thing, Rewindable)
+    return type(obj).__module__.partition(".")[0] not in PACKAGES and isinstance(obj, Rewindable)
 
 
-def _own(thing: Any) -> Iterator[Look]:
+def _own(obj: Any) -> Iterator[Look]:
     """Look into an object of one of this package's classes, and into the container that it may be as well."""
-    if isinstance(thing, dict):
-        yield from _dict(thing)
-    elif isinstance(thing, list):
-        yield from _list(thing)
-    elif isinstance(thing, tuple):
-        yield from _tuple(thing)
-    elif not isinstance(thing, (int, float, str)) and not _is_of_python_class(thing):
-        raise CannotNoteError(f"a {type(thing).__name__}")
-    yield from _object(thing)
+    if isinstance(obj, dict):
+        yield from _dict(obj)
+    elif isinstance(obj, list):
+        yield from _list(obj)
+    elif isinstance(obj, tuple):
+        yield from _tuple(obj)
+    elif not isinstance(obj, (int, float, str)) and not _is_of_python_class(obj):
+        raise CannotNoteError(f"a {type(obj).__name__}")
+    yield from _object(obj)
 
 
-def _is_of_python_class(thing: Any) -> bool:
+def _is_of_python_class(obj: Any) -> bool:
     """Whether all that an object holds are attributes: in memory it has no room for what C code would keep there."""
-    kinds = type(thing).__mro__
+    kinds = type(obj).__mro__
     room = object.__basicsize__ + _POINTER_BYTES * (2 + sum(len(_slots_of(kind)) for kind in kinds))
     has_attributes = any({"__dict__", "__slots__"} & vars(kind).keys() for kind in kinds)
-    return has_attributes and type(thing).__basicsize__ <= room and not isinstance(thing, io.IOBase)
+    return has_attributes and type(obj).__basicsize__ <= room and not isinstance(obj, io.IOBase)
 
 
-def _dict(thing: dict[Any, Any]) -> Iterator[Look]:
-    content = dict(thing)
-    yield partial(_put, thing, content), [*content.keys(), *content.values()]
-    if isinstance(thing, defaultdict):
-        yield None, [thing.default_factory]
-    if isinstance(thing, (Counter, OrderedDict)):
-        yield from _dict(vars(thing))
+def _dict(obj: dict[Any, Any]) -> Iterator[Look]:
+    content = dict(obj)
+    yield partial(_put, obj, content), [*content.keys(), *content.values()]
+    if isinstance(obj, defaultdict):
+        yield None, [obj.default_factory]
+    if isinstance(obj, (Counter, OrderedDict)):
+        yield from _dict(vars(obj))
 
 
-def _put(thing: Any, content: Any) -> None:
-    thing.clear()
-    (thing.extend if isinstance(thing, deque) else thing.update)(content)
+def _put(obj: Any, content: Any) -> None:
+    obj.clear()
+    (obj.extend if isinstance(obj, deque) else obj.update)(content)
 
 
-def _list(thing: list[Any]) -> Iterator[Look]:
-    content = list(thing)
-    yield partial(list.__setitem__, thing, slice(None), content), content
+def _list(obj: list[Any]) -> Iterator[Look]:
+    content = list(obj)
+    yield partial(list.__setitem__, obj, slice(None), content), content
 
 
-def _set(thing: Any) -> Iterator[Look]:
-    content = list(thing)
-    yield partial(_put, thing, content), content
+def _set(obj: Any) -> Iterator[Look]:
+    content = list(obj)
+    yield partial(_put, obj, content), content
 
 
-def _tuple(thing: Iterable[Any]) -> Iterator[Look]:
-    yield None, list(thing)
+def _tuple(obj: Iterable[Any]) -> Iterator[Look]:
+    yield None, list(obj)
 
 
-def _array(thing: np.ndarray[Any, Any]) -> Iterator[Look]:
-    if thing.dtype.hasobject:
+def _array(obj: np.ndarray[Any, Any]) -> Iterator[Look]:
+    if obj.dtype.hasobject:
         raise CannotNoteError("an array of objects")
-    if thing.flags.writeable and not isinstance(_memory_of(thing), mmap.mmap):  # that is the engine's state
-        yield partial(np.copyto, thing, thing.copy()), []
+    if obj.flags.writeable and not isinstance(_memory_of(obj), mmap.mmap):  # that is the engine's state
+        yield partial(np.copyto, obj, obj.copy()), []
 
 
-def _memory_of(thing: Any) -> Any:
+def _memory_of(obj: Any) -> Any:
     """Return what an array's numbers lie in: itself, or what it is a view of."""
-    while (inner := getattr(thing, "obj" if isinstance(thing, memoryview) else "base", None)) is not None:
-        thing = inner
-    return thing
+    while (inner := getattr(obj, "obj" if isinstance(obj, memoryview) else "base", None)) is not None:
+        obj = inner
+    return obj
 
 
-def _builtin(thing: types.BuiltinMethodType) -> Iterator[Look]:
-    if not isinstance(thing.__self__, types.ModuleType):
-        yield None, [thing.__self__]
+def _builtin(obj: types.BuiltinMethodType) -> Iterator[Look]:
+    if not isinstance(obj.__self__, types.ModuleType):
+        yield None, [obj.__self__]
     else:
-        _check_known(thing.__module__, thing, "builtins", "math")
+        _check_known(obj.__module__, obj, "builtins", "math")
 
 
-def _function(thing: types.FunctionType) -> Iterator[Look]:
-    _check_known(thing.__module__, thing)
-    yield None, [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-    yield from _dict(vars(thing))
-    for cell in thing.__closure__ or ():
+def _function(obj: types.FunctionType) -> Iterator[Look]:
+    _check_known(obj.__module__, obj)
+    yield None, [*(obj.__defaults__ or ()), *(obj.__kwdefaults__ or {}).values()]
+    yield from _dict(vars(obj))
+    for cell in obj.__closure__ or ():
         value = _in_cell(cell)
         yield partial(_put_cell, cell, value), [] if value is _UNSET else [value]
 
@@ -278,22 +278,22 @@ def _put_cell(cell: types.CellType, value: Any) -> None:
         del cell.cell_contents
 
 
-def _method(thing: types.MethodType) -> Iterator[Look]:
-    yield None, [thing.__self__] if _is_rewindable(thing.__self__) else [thing.__self__, thing.__func__]
+def _method(obj: types.MethodType) -> Iterator[Look]:
+    yield None, [obj.__self__] if _is_rewindable(obj.__self__) else [obj.__self__, obj.__func__]
 
 
-def _partial(thing: partial[Any]) -> Iterator[Look]:
-    yield None, [thing.func, *thing.args, *thing.keywords.values()]
-    yield from _dict(vars(thing))
+def _partial(obj: partial[Any]) -> Iterator[Look]:
+    yield None, [obj.func, *obj.args, *obj.keywords.values()]
+    yield from _dict(vars(obj))
 
 
-def _object(thing: Any) -> Iterator[Look]:
-    if hasattr(thing, "__dict__"):
-        yield from _dict(vars(thing))
-    for kind in type(thing).__mro__:
+def _object(obj: Any) -> Iterator[Look]:
+    if hasattr(obj, "__dict__"):
+        yield from _dict(vars(obj))
+    for kind in type(obj).__mro__:
         for name in _slots_of(kind):
-            value = getattr(thing, name, _UNSET)
-            yield partial(_put_slot, thing, name, value), [] if value is _UNSET else [value]
+            value = getattr(obj, name, _UNSET)
+            yield partial(_put_slot, obj, name, value), [] if value is _UNSET else [value]
 
 
 @cache
@@ -309,11 +309,11 @@ def _slots_of(kind: type) -> tuple[str, ...]:
     )
 
 
-def _put_slot(thing: Any, name: str, value: Any) -> None:
+def _put_slot(obj: Any, name: str, value: Any) -> None:
     if value is not _UNSET:
-        object.__setattr__(thing, name, value)  # of a frozen class too
-    elif hasattr(thing, name):
-        object.__delattr__(thing, name)
+        object.__setattr__(obj, name, value)  # of a frozen class too
+    elif hasattr(obj, name):
+        object.__delattr__(obj, name)
 
 
 _LOOKS: dict[type, Callable[[Any], Iterator[Look]]] = {

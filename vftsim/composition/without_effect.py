@@ -315,8 +315,8 @@ def _domains_on(spec: ModelSpec, host: str) -> list[DomainSpec]:
 
 def _paths_of(spec: ModelSpec, host: str) -> list[tuple[str, IoPathSpec]]:
     """Return the network interface of the host that each path of its domains leads to, and the path."""
-    here = ((domain, each) for domain in _domains_on(spec, host) for each in domain.interfaces.values())
-    return [(spec.nic_of(domain, each), each.path) for domain, each in here]
+    interfaces = ((domain, each) for domain in _domains_on(spec, host) for each in domain.interfaces.values())
+    return [(spec.nic_of(domain, each), each.path) for domain, each in interfaces]
 
 
 def _paths_through_driver(spec: ModelSpec, host: str) -> list[IoPathSpec]:

@@ -71,8 +71,8 @@ class Plan(Generic[Answered]):
         from vftsim.study.execution import WHOLE, Execution
         from vftsim.study.store.store import Opening, resumable_store
 
-        asked = tuple(model.digest() for model in (self.models if self.bases is None else self.bases))
-        execution = Execution(self.seed, self.jobs, show, shard=shard or WHOLE, asked=asked)
+        digests = tuple(model.digest() for model in (self.models if self.bases is None else self.bases))
+        execution = Execution(self.seed, self.jobs, show, shard=shard or WHOLE, asked=digests)
         with ExitStack() as opened:
             folder = self.folder
             if folder is None and self.needs_store:
@@ -81,7 +81,7 @@ class Plan(Generic[Answered]):
                 result: Any = self.study(execution)
                 return result, getattr(result, "remarks", ())
             if self.goes_on and not self.force:
-                refuse_another(folder, asked, self.seed)
+                refuse_another(folder, digests, self.seed)
             opening = Opening.REPLACE if self.force else Opening.CONTINUE if self.goes_on else Opening.NEW
             store = opened.enter_context(resumable_store(folder, self.command, opening))
             result = self.study(replace(execution, store=store))
@@ -111,10 +111,10 @@ def _planned(plan: Callable[..., Plan[Answered]], *args: Any, **kwargs: Any) -> 
     """Return a plan with what every call says of how it is executed, and of the directory."""
     planned, call = plan(*args, **kwargs), inspect.signature(plan).bind(*args, **kwargs)
     call.apply_defaults()
-    given = {name: call.arguments[name] for name in ("force", "progress", "jobs") if name in call.arguments}
+    common = {name: call.arguments[name] for name in ("force", "progress", "jobs") if name in call.arguments}
     directory = call.arguments.get("directory") or call.arguments.get("keep") or planned.directory
     seed = call.arguments.get("seed")
-    return replace(planned, directory=directory, seed=planned.seed if seed is None else seed, **given)
+    return replace(planned, directory=directory, seed=planned.seed if seed is None else seed, **common)
 
 
 def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[Answered]:

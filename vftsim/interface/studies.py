@@ -268,9 +268,9 @@ def decide(
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
     if quick:
         chosen = chosen.quick(first_look_ns(fitting(chosen, kinds)[0].values()))
-    asked = tuple(read_objective(text) for text in objectives)
+    read_objectives = tuple(read_objective(text) for text in objectives)
     failures = HostFailures(mtbf_s, restart_s, common_cause)
-    request = DecisionRequest(asked, failures, prices, tuple(crossovers))
+    request = DecisionRequest(read_objectives, failures, prices, tuple(crossovers))
     return Plan(
         "compare",
         "compare",
@@ -373,15 +373,15 @@ def failover(
     from vftsim.study.designs.protections import of_domain, under
     from vftsim.study.execution import fewer_crashes
 
-    asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    chosen = asked if protection is None else under(of_domain(asked, domain), protection)
+    quickened, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
+    chosen = quickened if protection is None else under(of_domain(quickened, domain), protection)
     spread = Crashes(count, load, domain, to_ns(over_s, "--over"), to_ns_if_given(after_s, "--after"))
 
     def takes() -> Needs:
         return spread.takes(chosen) + spread.bands_take(chosen) if prices else spread.takes(chosen)
 
     study = partial(failover_study, chosen, spread, prices=prices)
-    return Plan("failover", f"failovers of {chosen.name}", [asked], takes, study)
+    return Plan("failover", f"failovers of {chosen.name}", [quickened], takes, study)
 
 
 @conducted
@@ -417,8 +417,8 @@ def simulated_years(
     from vftsim.study.designs.protections import kinds_named, of_domain
 
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
-    asked = chosen, kinds, HostFailures(mtbf_s, restart_s, common_cause), years, crashes
-    takes, study = partial(design.years_take, *asked), partial(design.simulated_years, *asked)
+    request = chosen, kinds, HostFailures(mtbf_s, restart_s, common_cause), years, crashes
+    takes, study = partial(design.years_take, *request), partial(design.simulated_years, *request)
     return Plan("simulated years", f"years of {chosen.name}", [chosen], takes, study)
 
 

@@ -66,8 +66,8 @@ def make_engine(
         return _simpy_engine(_linked(linked), on_input)
 
 
-def _linked(what: Linked | Callable[[], Linked]) -> Linked:
-    return what if isinstance(what, Linked) else what()
+def _linked(linked: Linked | Callable[[], Linked]) -> Linked:
+    return linked if isinstance(linked, Linked) else linked()
 
 
 def _simpy_engine(linked: Linked, on_input: Callable[[], None] | None) -> Engine:

@@ -65,17 +65,17 @@ def cached(made_of: str, make: Callable[[str], bytes]) -> bytes:
         _in_memory[name] = make(AGAIN)
         return _in_memory[name]
     path = folder / CODE
-    known = cache_files.read_made(path, made_of)
-    if known is None:
+    code = cache_files.read_made(path, made_of)
+    if code is None:
         with alone(folder / _LOCK):
-            known = cache_files.read_made(path, made_of)
-            if known is None:
-                known = make(ONCE)
+            code = cache_files.read_made(path, made_of)
+            if code is None:
+                code = make(ONCE)
                 try:
-                    cache_files.write_made(path, made_of, known)
+                    cache_files.write_made(path, made_of, code)
                 except OSError as error:
                     announce(f"it cannot be kept ('{path}': {error.strerror}), and is made {AGAIN}")
-    return known
+    return code
 
 
 def called(code: bytes, source: str = "", *, checks: bool = False) -> Call:

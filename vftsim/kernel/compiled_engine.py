@@ -82,8 +82,8 @@ def with_fields(dtype: np.dtype[Any]) -> np.dtype[Any]:
         "itemsize": dtype.itemsize,
     }
     described = type("Row", (np.void,), {"__slots__": (), **{name: _field(name) for name in fields}}), described
-    made: np.dtype[Any] = np.dtype(described)
-    return made
+    described_dtype: np.dtype[Any] = np.dtype(described)
+    return described_dtype
 
 
 def _inside(kind: np.dtype[Any]) -> Any:

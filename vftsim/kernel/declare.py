@@ -305,8 +305,8 @@ class Sort:
         """Declare a kind of this sort; what it does not implement it does as ``base``, if it varies another one."""
         if name in self.kinds:
             raise TypeError(f"there are two kinds of {self.name} named {name}")
-        made = self.kinds[name] = Kind(name, self, base)
-        return made
+        new_kind = self.kinds[name] = Kind(name, self, base)
+        return new_kind
 
 
 class Kind:
@@ -327,8 +327,8 @@ class Kind:
             raise TypeError(f"{slot} is no operation of a {self.sort.name}")
 
         def declare(function: Callable[P, T]) -> Callable[P, T]:
-            made = self.implementations[slot.name] = part_of(function)
-            return made
+            part = self.implementations[slot.name] = part_of(function)
+            return part
 
         return declare
 

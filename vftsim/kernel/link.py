@@ -207,13 +207,13 @@ class _Linker:
 
     def _rewrite(self, part: Part) -> None:
         rewriter = _Rewriter(self, part)
-        known = _WRITTEN.get(part)
-        if known is None or not known.is_still_so(rewriter):
-            known = _WRITTEN[part] = self._written(part, rewriter)
+        written = _WRITTEN.get(part)
+        if written is None or not written.is_still_so(rewriter):
+            written = _WRITTEN[part] = self._written(part, rewriter)
         else:
-            for ask, declared in known.asked:
+            for ask, declared in written.asked:
                 ask(self, declared)
-        self.linked.functions[known.function.name] = known.function
+        self.linked.functions[written.function.name] = written.function
 
     def _written(self, part: Part, rewriter: _Rewriter) -> _Written:
         path, tree = self._sources.tree(part)
@@ -230,8 +230,8 @@ class _Linker:
         return _Written(function, part.function, rewriter.resolved, rewriter.asked)
 
     @staticmethod
-    def _unique(known: dict[str, Any], name: str, declared: Any) -> None:
-        if (first := known.setdefault(name, declared)) is not declared:
+    def _unique(by_name: dict[str, Any], name: str, declared: Any) -> None:
+        if (first := by_name.setdefault(name, declared)) is not declared:
             of_records = " and ".join(_of_record(each) for each in (first, declared) if isinstance(each, Table))
             raise LinkError(f"two different things are called {name}{of_records and f': tables of {of_records}'}")
 
@@ -301,13 +301,13 @@ _TAKEN = "row__taken"
 """A row that is returned as it is taken, in the function."""
 
 
-def _rows_that_go_with(name: str, table: Table[Any], given: Mapping[str, Any]) -> list[str]:
+def _rows_that_go_with(name: str, table: Table[Any], hints: Mapping[str, Any]) -> list[str]:
     """Return how the row of a table follows from the parameters that are given: beside one, or named by a field."""
     beside = None if table.beside is None else table.beside.record
-    rows = [f"{parameter}.row" for parameter, record in given.items() if record is not None and record is beside]
+    rows = [f"{parameter}.row" for parameter, record in hints.items() if record is not None and record is beside]
     for field_name in (name, "state_row"):
         rows = rows or [
-            f"{parameter}.{field_name}" for parameter, record in given.items() if hasattr(record, field_name)
+            f"{parameter}.{field_name}" for parameter, record in hints.items() if hasattr(record, field_name)
         ]
     return rows
 
@@ -345,9 +345,9 @@ class _Rewriter(ast.NodeVisitor):
             self.resolved.append((node, value))
         return value
 
-    def _ask(self, what: Callable[[_Linker, Any], T], declared: Any) -> T:
-        self.asked.append((what, declared))
-        return what(self.linker, declared)
+    def _ask(self, method: Callable[[_Linker, Any], T], declared: Any) -> T:
+        self.asked.append((method, declared))
+        return method(self.linker, declared)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Return a copy of a node with its parts rewritten."""
@@ -377,7 +377,7 @@ class _Rewriter(ast.NodeVisitor):
         if count == len(arguments) and not is_called_by_number:
             return []
         hints, sim = get_type_hints(self.part.function), arguments[0].arg
-        given = {argument.arg: hints.get(argument.arg) for argument in arguments[1:count]}
+        parameters = {argument.arg: hints.get(argument.arg) for argument in arguments[1:count]}
         lookups = []
         for argument in arguments[1:count] if is_called_by_number else ():
             record = hints.get(argument.arg)
@@ -386,7 +386,7 @@ class _Rewriter(ast.NodeVisitor):
                 argument.arg += "__row"
         for argument in arguments[count:]:
             table = self._table_of(hints[argument.arg], function)
-            rows = _rows_that_go_with(argument.arg, table, given)
+            rows = _rows_that_go_with(argument.arg, table, parameters)
             if len(rows) != 1:
                 self._refuse(function, f"{argument.arg} goes with {len(rows)} of its arguments: it must be with one")
             lookups.append((argument.arg, table, rows[0]))
@@ -413,17 +413,17 @@ class _Rewriter(ast.NodeVisitor):
         self.calls.add(name)
         return [self._parsed(f"return {name}({', '.join(argument.arg for argument in tree.args.args)})", tree)]
 
-    def _table_of(self, record: type[Record], place: ast.AST) -> Table[Any]:
+    def _table_of(self, record: type[Record], location: ast.AST) -> Table[Any]:
         tables = TABLES.get(record, [])
         if len(tables) != 1:
-            self._refuse(place, f"is handed a {record.__name__}, of which there are {len(tables)} tables")
+            self._refuse(location, f"is handed a {record.__name__}, of which there are {len(tables)} tables")
         self._ask(_Linker.table, tables[0])
         return tables[0]
 
-    def _parsed(self, text: str, place: ast.AST) -> ast.stmt:
+    def _parsed(self, text: str, location: ast.AST) -> ast.stmt:
         statement = ast.parse(text).body[0]
         for node in ast.walk(statement):
-            ast.copy_location(node, place)
+            ast.copy_location(node, location)
         return statement
 
     def visit_For(self, node: ast.For) -> Any:
@@ -462,14 +462,14 @@ class _Rewriter(ast.NodeVisitor):
         unknown = [each.arg for each in call.keywords if each.arg not in fields(table.record)]
         if unknown:
             self._refuse(node, f"{table.record.__name__} has no {', '.join(map(str, unknown))}")
-        made = f"{target.id}__of_{table.name}"
+        alias = f"{target.id}__of_{table.name}"
         taken = self.generic_visit(
             ast.copy_location(ast.Assign(node.targets, ast.Call(call.func, call.args, [])), node)
         )
-        record = self._parsed(f"{made} = {ast.unparse(self.visit(call.args[0]))}.{table.name}[{target.id}]", node)
+        record = self._parsed(f"{alias} = {ast.unparse(self.visit(call.args[0]))}.{table.name}[{target.id}]", node)
         values = [(each.arg, self.visit(each.value)) for each in call.keywords]
         filled = [
-            ast.Assign([ast.Attribute(ast.Name(made, ast.Load()), str(name), ast.Store())], value)
+            ast.Assign([ast.Attribute(ast.Name(alias, ast.Load()), str(name), ast.Store())], value)
             for name, value in values
         ]
         return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in (taken, record, *filled)]
@@ -535,18 +535,18 @@ class _Rewriter(ast.NodeVisitor):
 
     def _value(self, node: ast.Name | ast.Attribute, value: Any) -> ast.expr:
         if isinstance(value, Action):
-            made: ast.expr = self._ask(_Linker.action, value)
+            constant: ast.expr = self._ask(_Linker.action, value)
         elif isinstance(value, Failure):
-            made = self._ask(_Linker.failure, value)
+            constant = self._ask(_Linker.failure, value)
         elif isinstance(value, bool):
-            made = ast.Constant(value)
+            constant = ast.Constant(value)
         elif isinstance(value, int):
-            made = ast.Constant(int(value)) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-int(value)))
+            constant = ast.Constant(int(value)) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-int(value)))
         elif isinstance(value, float):
-            made = ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
+            constant = ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
         else:
             self._refuse(node, f"uses {ast.unparse(node)}, which is no number")
-        return ast.copy_location(made, node)
+        return ast.copy_location(constant, node)
 
     def _refuse(self, node: ast.AST, why: str) -> NoReturn:
         function = self.part.function

@@ -81,10 +81,10 @@ def _dtype(described: list[Any]) -> np.dtype[Any]:
     """Return the dtype of a description, in which JSON has made lists of tuples."""
     if described[0][0] == "":
         described = described[0][1]
-    made: np.dtype[Any] = np.dtype(
+    dtype: np.dtype[Any] = np.dtype(
         described if isinstance(described, str) else [_column(*column) for column in described]
     )
-    return made
+    return dtype
 
 
 def _column(name: str, kind: str | list[Any], *shape: list[int]) -> Any:

@@ -75,14 +75,14 @@ def fields(record: type[Record]) -> dict[str, Any]:
 
 def _filler(record: type[Record]) -> Callable[[Record], None]:
     """Return what gives each field of a record its first value, written out: tables have thousands of rows."""
-    made = {name: _factory(record, name, hint) for name, hint in fields(record).items()}
+    factories = {name: _factory(record, name, hint) for name, hint in fields(record).items()}
     for name in [name for name, hint in fields(record).items() if _count(record, name, hint) >= _MANY]:
         if not isinstance(getattr_static(record, name), _Large):
-            type.__setattr__(record, name, _Large(getattr_static(record, name), made[name]))
-        del made[name]
+            type.__setattr__(record, name, _Large(getattr_static(record, name), factories[name]))
+        del factories[name]
     zeros: dict[Any, str] = {int: "0", float: "0.0", bool: "False"}
-    lines = [f" r.{name} = {zeros.get(make, f'make_{name}()')}" for name, make in made.items()]
-    names: dict[str, Any] = {f"make_{name}": make for name, make in made.items()}
+    lines = [f" r.{name} = {zeros.get(make, f'make_{name}()')}" for name, make in factories.items()]
+    names: dict[str, Any] = {f"make_{name}": make for name, make in factories.items()}
     exec("\n".join(["def fill(r):", *lines, " return"]), names)
     filler: Callable[[Record], None] = names["fill"]
     return filler
@@ -109,10 +109,10 @@ def _count(record: type[Record], name: str, hint: Any) -> int:
 
 
 def _element(record: type[Record], name: str, hint: Any) -> tuple[Any, int]:
-    sequence, *rest = get_args(hint)
-    if get_origin(sequence) is not list or len(rest) != 1 or not isinstance(rest[0], int):
+    sequence, *sizes = get_args(hint)
+    if get_origin(sequence) is not list or len(sizes) != 1 or not isinstance(sizes[0], int):
         raise TypeError(f"{record.__name__}.{name}: an array is written Annotated[list[int], count]")
-    return get_args(sequence)[0], rest[0]
+    return get_args(sequence)[0], sizes[0]
 
 
 def dtype_of(record: type[Record]) -> np.dtype[Any]:

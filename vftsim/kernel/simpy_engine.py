@@ -102,13 +102,13 @@ class SimpyEngine(Engine):
 
     def wait(self, delay_ns: int, kind: int, entity: int) -> Event:
         """Return an event for a process to yield: ``delay_ns`` from now, ordered like every other event."""
-        made = Event(self._environment)
+        event = Event(self._environment)
         # Triggered already, like SimPy's timeout: what is scheduled is only its callbacks.
-        made._ok = True
-        made._value = None
-        made.callbacks = [self._tell_time]
-        self._environment.schedule(made, (kind << ENTITY_BITS) | entity, delay_ns)
-        return made
+        event._ok = True
+        event._value = None
+        event.callbacks = [self._tell_time]
+        self._environment.schedule(event, (kind << ENTITY_BITS) | entity, delay_ns)
+        return event
 
     def process(self, generator: Generator[Event, Any, Any]) -> simpy.Process:
         """Start a SimPy process; it yields events of :meth:`wait`."""

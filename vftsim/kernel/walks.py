@@ -33,13 +33,13 @@ def continues(body: Sequence[ast.stmt]) -> bool:
     )
 
 
-def written(text: str, body: list[ast.stmt], place: ast.stmt) -> list[ast.stmt]:
+def written(text: str, body: list[ast.stmt], location: ast.stmt) -> list[ast.stmt]:
     """Return the statements of a loop around its body, at its place in the file."""
-    made = ast.parse(text).body
-    for node in (inner for statement in made for inner in ast.walk(statement)):
-        ast.copy_location(node, place)
-    loop = made[-1]
+    statements = ast.parse(text).body
+    for node in (inner for statement in statements for inner in ast.walk(statement)):
+        ast.copy_location(node, location)
+    loop = statements[-1]
     assert isinstance(loop, ast.For | ast.While)
     at = next(n for n, statement in enumerate(loop.body) if isinstance(statement, ast.Pass))
     loop.body[at : at + 1] = body
-    return made
+    return statements

@@ -480,10 +480,10 @@ def _percentile_of(percent: float, samples: list[float]) -> float:
     A result has four of each series, phase and replication.
     """
     ordered = sorted(samples)
-    place = (len(ordered) - 1) * (percent / 100.0)
-    below = math.floor(place)
+    rank = (len(ordered) - 1) * (percent / 100.0)
+    below = math.floor(rank)
     low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-    past = place - below
+    past = rank - below
     # From the nearer end, which is then given exactly.
     return float(low + (high - low) * past if past < 0.5 else high - (high - low) * (1.0 - past))
 

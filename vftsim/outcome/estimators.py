@@ -149,13 +149,13 @@ class Percentile(Estimator):
         Each is off by up to the histogram's error, whatever the pairs have in common; it adds to their error as an
         independent one does.  Pairs that saw the same delays, each of them, differ by nothing.
         """
-        found = super().difference(first, second, confidence, is_mixed=is_mixed)
-        if not found.is_interval or all(before == after for before, after in zip(first, second, strict=True)):
-            return found
+        interval = super().difference(first, second, confidence, is_mixed=is_mixed)
+        if not interval.is_interval or all(before == after for before, after in zip(first, second, strict=True)):
+            return interval
         ends = (self.interval(each, confidence).mean for each in (first, second))
-        off, center = RELATIVE_ERROR * math.fsum(ends), found.mean
-        low, high = center - math.hypot(center - found.low, off), center + math.hypot(found.high - center, off)
-        return replace(found, low=low, high=high, half_width=(high - low) / 2.0)
+        off, center = RELATIVE_ERROR * math.fsum(ends), interval.mean
+        low, high = center - math.hypot(center - interval.low, off), center + math.hypot(interval.high - center, off)
+        return replace(interval, low=low, high=high, half_width=(high - low) / 2.0)
 
 
 def is_known(observed: Any) -> bool:

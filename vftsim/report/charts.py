@@ -74,11 +74,11 @@ def saying_boxes() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    found = [_LACKING.match(str(each.message)) for each in caught]
-    if lacking := dict.fromkeys(chr(int(each[1])) for each in found if each):
+    matches = [_LACKING.match(str(each.message)) for each in caught]
+    if lacking := dict.fromkeys(chr(int(each[1])) for each in matches if each):
         text = f"charts that are files have boxes for {', '.join(lacking)}, which their font lacks; a page shows them"
         warnings.warn(text, ChartWarning, stacklevel=3)
-    for each in (each for each, glyph in zip(caught, found, strict=True) if not glyph):
+    for each in (each for each, glyph in zip(caught, matches, strict=True) if not glyph):
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
@@ -243,9 +243,9 @@ def _draw_lines(chart: Chart, axes: Axes) -> None:
     for value, text in chart.limits:
         (axes.axvline if chart.names else axes.axhline)(value, color=INK, linewidth=1.0, linestyle="--")
         if text and not chart.names:
-            place = (0.02, value)
+            position = (0.02, value)
             axes.annotate(
-                text, place, xycoords=("axes fraction", "data"), va="bottom", fontsize=9, bbox=_BEHIND, zorder=4
+                text, position, xycoords=("axes fraction", "data"), va="bottom", fontsize=9, bbox=_BEHIND, zorder=4
             )
     for value, text in chart.at:
         axes.axvline(value, color=INK, linewidth=1.0, linestyle=":")
@@ -281,62 +281,62 @@ def _set_ticks(chart: Chart, axes: Axes) -> None:
 
 
 def _draw_series(chart: Chart, series: Series, number: int, axes: Axes) -> None:
-    known = [point for point in series.points if math.isfinite(point.y)]
+    finite = [point for point in series.points if math.isfinite(point.y)]
     if chart.names:  # one below the other, but what was measured upon what was simulated
         simulated = sum(each.style != "measured" for each in chart.series)
         below = 0.0 if series.style == "measured" else 0.18 * (number - (simulated - 1) / 2)
-        known = [replace(point, x=point.x + below) for point in known]
-    xs, ys = [point.x for point in known], [point.y for point in known]
+        finite = [replace(point, x=point.x + below) for point in finite]
+    xs, ys = [point.x for point in finite], [point.y for point in finite]
     if chart.names:
         xs, ys = ys, xs
     color, gid = COLORS[number % len(COLORS)], f"series-{number}"
     if series.style == "curve":
-        xs, ys, lows, highs = ([getattr(p, what) for p in series.points] for what in ("x", "y", "low", "high"))
-        made: list[Any] = axes.plot(xs, ys, color=color, label=series.name, linewidth=1.0)
-        made.append(axes.fill_between(xs, lows, highs, color=color, alpha=0.25, linewidth=0))
+        xs, ys, lows, highs = ([getattr(p, end) for p in series.points] for end in ("x", "y", "low", "high"))
+        lines: list[Any] = axes.plot(xs, ys, color=color, label=series.name, linewidth=1.0)
+        lines.append(axes.fill_between(xs, lows, highs, color=color, alpha=0.25, linewidth=0))
     elif series.style == "measured":
-        made = axes.plot(xs, ys, _marker(chart, number), color=INK, label=series.name, markersize=7, markeredgewidth=2)
+        lines = axes.plot(xs, ys, _marker(chart, number), color=INK, label=series.name, markersize=7, markeredgewidth=2)
     elif series.style == "steps":
-        made = axes.step(xs, ys, where="post", color=color, label=series.name)
+        lines = axes.step(xs, ys, where="post", color=color, label=series.name)
     else:
         style = "" if series.style == "dots" else "-"
-        made = axes.plot(
+        lines = axes.plot(
             xs, ys, _marker(chart, number) + style, color=color, label=series.name, markersize=4.5, linewidth=1.5
         )
-        made += _intervals(chart, known, color, axes, series.style)
-    for artist in made:
+        lines += _intervals(chart, finite, color, axes, series.style)
+    for artist in lines:
         artist.set_gid(gid)
 
 
 def _intervals(chart: Chart, points: Sequence[Any], color: str, axes: Axes, style: str) -> list[Any]:
     """Draw intervals: bars, and a band between them where a line goes through."""
-    known = [point for point in points if math.isfinite(point.low) and math.isfinite(point.high)]
-    if not known:
+    bounded = [point for point in points if math.isfinite(point.low) and math.isfinite(point.high)]
+    if not bounded:
         return []
-    places, lows, highs = ([getattr(point, what) for point in known] for what in ("x", "low", "high"))
+    places, lows, highs = ([getattr(point, end) for point in bounded] for end in ("x", "low", "high"))
     if chart.names:
         return [axes.hlines(places, lows, highs, color=color, linewidth=2.2, alpha=0.55)]
     artists: list[Any] = [axes.vlines(places, lows, highs, color=color, linewidth=2.2, alpha=0.55)]
-    if style == "line" and len(known) == len(points) > 1:
+    if style == "line" and len(bounded) == len(points) > 1:
         artists.append(axes.fill_between(places, lows, highs, color=color, alpha=0.13, linewidth=0))
     return artists
 
 
 def _scale(chart: Chart, axes: Axes) -> None:
     values = [y for series in chart.series for point in series.points for y in (point.y, point.low, point.high)]
-    known = [*chart.reach, *(y for y in values if math.isfinite(y))]
+    finite = [*chart.reach, *(y for y in values if math.isfinite(y))]
     axis = axes.xaxis if chart.names else axes.yaxis
     set_scale = axes.set_xscale if chart.names else axes.set_yscale
-    if chart.scale == "log" and known and min(known) > 0.0:
+    if chart.scale == "log" and finite and min(finite) > 0.0:
         set_scale("log")
-        is_narrow = max(known) < _NARROW * min(known)  # powers of ten alone would be one number, or none
+        is_narrow = max(finite) < _NARROW * min(finite)  # powers of ten alone would be one number, or none
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,)))
     elif chart.scale != "linear":
-        smallest = min((abs(y) for y in known if y), default=1.0)
+        smallest = min((abs(y) for y in finite if y), default=1.0)
         set_scale("symlog", linthresh=10.0 ** math.floor(math.log10(max(smallest, 1e-3))))
-    elif known and min(known) >= 0.0:
+    elif finite and min(finite) >= 0.0:
         (axes.set_xlim if chart.names else axes.set_ylim)(
-            0.0, 1.07 * max([*known, *(y for y, _ in chart.limits)]) or 1.0
+            0.0, 1.07 * max([*finite, *(y for y, _ in chart.limits)]) or 1.0
         )
     if chart.scale != "linear":
         axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))

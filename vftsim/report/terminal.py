@@ -32,12 +32,12 @@ def _lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Timeline):
         times = [f"{time_s:12.6f} s{_GAP}" for time_s, _ in block.events]
         events = [
-            _wrapped(time + what, width, " " * len(time)) for time, (_, what) in zip(times, block.events, strict=True)
+            _wrapped(time + text, width, " " * len(time)) for time, (_, text) in zip(times, block.events, strict=True)
         ]
         return [*_wrapped(block.title, width), *(line for lines in events for line in lines)]
     if isinstance(block, Answer):
-        asked = f"{block.question}{'' if block.question.endswith('?') else ':'} " if block.question else ""
-        return [*_wrapped(asked + block.text, width, _GAP), *_wrapped(block.more, width, _GAP)]
+        prefix = f"{block.question}{'' if block.question.endswith('?') else ':'} " if block.question else ""
+        return [*_wrapped(prefix + block.text, width, _GAP), *_wrapped(block.more, width, _GAP)]
     return _wrapped(block.text, width, _GAP) if isinstance(block, Note) else []
 
 
@@ -117,8 +117,8 @@ def _heading(table: Table, texts: Sequence[int], sizes: Sequence[int], pairs: Se
     words = [_in_column(name, size) for name, size in zip(table.columns, texts, strict=False)]
     heads = []
     for name, size, (_, behind) in zip(table.columns[table.texts :], sizes, pairs, strict=True):
-        place = str.ljust if behind and len(name) <= size else str.rjust
-        heads.append([place(line, size) for line in _wrapped(name, size) or [""]])
+        justify = str.ljust if behind and len(name) <= size else str.rjust
+        heads.append([justify(line, size) for line in _wrapped(name, size) or [""]])
     most = max(len(column) for column in [*words, *heads])
     columns = [[""] * (most - len(column)) + column for column in [*words, *heads]]
     return _side_by_side(columns, [*texts, *sizes])

@@ -85,13 +85,13 @@ def explain(
         key, line = (assignments[node.line - 1], 0) if is_override else (".".join(map(str, keys)), node.line)
         problems.append((order, kind, ModelFileError(_message(details, spot), node.file, line, key)))
     (_, _, first), *others = sorted(problems, key=itemgetter(0))
-    known = [(_SAID.get(kind, ""), each) for _, kind, each in others if each.file != ORIGIN and each.key != first.key]
-    known.sort(key=lambda each: not each[0])  # about keys themselves first
-    named = list(dict.fromkeys(f"{word}'{each.key}'" for word, each in known))[:_MOST_NAMED]
+    causes = [(_SAID.get(kind, ""), each) for _, kind, each in others if each.file != ORIGIN and each.key != first.key]
+    causes.sort(key=lambda each: not each[0])  # about keys themselves first
+    named = list(dict.fromkeys(f"{word}'{each.key}'" for word, each in causes))[:_MOST_NAMED]
     more = f" (and {len(others)} more{': ' + ', '.join(named) if named else ''})" if others else ""
     if spoilt_by and first.file != ORIGIN:
-        place = f"{first.key}: " if first.key else ""
-        return ModelFileError(f"{place}{first.message}{more}", ORIGIN, 0, spoilt_by)
+        prefix = f"{first.key}: " if first.key else ""
+        return ModelFileError(f"{prefix}{first.message}{more}", ORIGIN, 0, spoilt_by)
     return ModelFileError(first.message + more, first.file, first.line, first.key)
 
 
@@ -123,22 +123,22 @@ def _path_said(details: Any) -> tuple[Key, ...]:
 
 
 def _message(details: Any, spot: Spot) -> str:
-    kind, given = details["type"], details["input"]
+    kind, value = details["type"], details["input"]
     context: Mapping[str, Any] = details.get("ctx", {})
     special = _SPECIAL.get(kind)
     if special is not None:
-        return special(spot, context, given)
+        return special(spot, context, value)
     name = _subject(spot)
     if kind in _KINDS_OF_TYPE:
         expected = _EXPECTED[_KINDS_OF_TYPE[kind]]
-        return f"{name}must be {expected}, got {shown(given)}{_hint(kind, given, spot)}"
+        return f"{name}must be {expected}, got {shown(value)}{_hint(kind, value, spot)}"
     if kind in _BOUNDS:
         entry, sign = _BOUNDS[kind]
         quantity = spot.shape.quantity if spot.shape else None
         limit = quantity.format(context[entry]) if quantity else context[entry]
-        return f"{name}must be {sign} {limit}, got {shown(_as_written(spot, given))}"
+        return f"{name}must be {sign} {limit}, got {shown(_as_written(spot, value))}"
     text = details["msg"].removeprefix("Input ").removeprefix("Value ")
-    return f"{name}{text[:1].lower()}{text[1:]}, got {shown(given)}"
+    return f"{name}{text[:1].lower()}{text[1:]}, got {shown(value)}"
 
 
 def _subject(spot: Spot) -> str:
@@ -151,26 +151,26 @@ def _subject(spot: Spot) -> str:
     return f"'{last}' "
 
 
-def _as_written(spot: Spot, given: Any) -> Any:
+def _as_written(spot: Spot, value: Any) -> Any:
     data = spot.owner_data
     if isinstance(data, Mapping):
-        return data.get(spot.keys[-1], given) if spot.keys else given
-    return given
+        return data.get(spot.keys[-1], value) if spot.keys else value
+    return value
 
 
-def _hint(kind: str, given: Any, spot: Spot) -> str:
+def _hint(kind: str, value: Any, spot: Spot) -> str:
     expected = _KINDS_OF_TYPE[kind]
-    if given is None:
+    if value is None:
         return "; give a value or leave the key out where it has a default"
-    if expected in ("int", "float") and isinstance(given, str):
+    if expected in ("int", "float") and isinstance(value, str):
         return " as text; write it as a plain number, without quotes or unit"
-    if expected == "string" and not isinstance(given, (dict, list)):
+    if expected == "string" and not isinstance(value, (dict, list)):
         return "; put it in quotes if text is meant"
     keys = spot.shape.fields({}) if expected == "mapping" and spot.shape else ()
     return f"; keys: {listing(keys)}" if keys else ""
 
 
-def _unknown_key(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+def _unknown_key(spot: Spot, context: Mapping[str, Any], value: Any) -> str:
     key = str(spot.keys[-1]) if spot.keys else ""
     allowed = list(spot.owner.fields(spot.owner_data)) if spot.owner else []
     if len(spot.keys) == 1 and key == EXTENDS:
@@ -180,15 +180,15 @@ def _unknown_key(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     return f"unknown key {shown(key)}{instead(key, allowed, 'allowed:')}"
 
 
-def _missing(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+def _missing(spot: Spot, context: Mapping[str, Any], value: Any) -> str:
     key = spot.keys[-1] if spot.keys else "?"
     quantity = spot.shape.quantity if spot.shape else None
     example = f", e.g. '{key}: {quantity.example}'" if quantity else ""
     return f"required key '{key}' is missing{_meaning(spot)}; add it{example}"
 
 
-def _no_match(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
-    return f"{_subject(spot)}must be of the form {context['pattern']}{_meaning(spot)}, got {shown(given)}"
+def _no_match(spot: Spot, context: Mapping[str, Any], value: Any) -> str:
+    return f"{_subject(spot)}must be of the form {context['pattern']}{_meaning(spot)}, got {shown(value)}"
 
 
 def _meaning(spot: Spot) -> str:
@@ -196,7 +196,7 @@ def _meaning(spot: Spot) -> str:
     return f" ({field.description.rstrip('.')})" if field and field.description else ""
 
 
-def _unknown_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+def _unknown_kind(spot: Spot, context: Mapping[str, Any], value: Any) -> str:
     registry = spot.shape.registry if spot.shape else None
     kinds = list(registry) if registry else str(context.get("expected_tags", "")).replace("'", "").split(", ")
     family = registry.family if registry else str(spot.keys[-1]) if spot.keys else "part"
@@ -205,25 +205,25 @@ def _unknown_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     return f"unknown {family} kind {shown(tag)}{hint or ';'} kinds: {listing(kinds)}"
 
 
-def _missing_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+def _missing_kind(spot: Spot, context: Mapping[str, Any], value: Any) -> str:
     registry = spot.shape.registry if spot.shape else None
     family = registry.family if registry else "part"
     return f"'kind' of the {family} is missing or no text; kinds: {listing(registry or ())}"
 
 
-def _not_allowed(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+def _not_allowed(spot: Spot, context: Mapping[str, Any], value: Any) -> str:
     expected = str(context.get("expected", ""))
     choices = [c.strip("'") for c in expected.replace(" or ", ", ").split(", ")]
     name = _subject(spot)
-    hint = did_you_mean(given, choices) if isinstance(given, str) else ""
-    if isinstance(given, (int, float)) and not isinstance(given, bool) and "'" in expected:
+    hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and "'" in expected:
         # YAML reads 4.10 as 4.1: only quotes keep what was written.
         hint = "; that is a number, and these are texts: put it in quotes, '\"...\"'"
-    return f"{name}must be one of {listing(choices)}, got {shown(given)}{hint}"
+    return f"{name}must be one of {listing(choices)}, got {shown(value)}{hint}"
 
 
-def _count(spot: Spot, bound: str, limit: int, given: int) -> str:
-    return f"{_subject(spot)}must have at {bound} {limit}, got {given}"
+def _count(spot: Spot, bound: str, limit: int, length: int) -> str:
+    return f"{_subject(spot)}must have at {bound} {limit}, got {length}"
 
 
 _SPECIAL: dict[str, Callable[[Spot, Mapping[str, Any], Any], str]] = {

@@ -84,7 +84,7 @@ def _base_path(node: Node, files: list[Path], search: Search) -> Path:
         raise node.error(f"must be the name or path of one model file, got {shown(node.plain())}", KEY)
     path = _find_base(name, node, files[-1], search)
     chain = " -> ".join(str(p) for p in (*files, path))
-    if any(path.resolve() == known.resolve() for known in files):
+    if any(path.resolve() == file.resolve() for file in files):
         raise node.error(f"leads in a circle: {chain}; remove one of the links", KEY)
     if len(files) > MAX_CHAIN:
         raise node.error(f"more than {MAX_CHAIN} files extend one another: {chain}", KEY)

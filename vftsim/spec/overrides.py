@@ -89,24 +89,24 @@ class _Change:
             changed[key] = value
         return Node(changed, node.file, node.line)
 
-    def key_in(self, holder: Any, key: str, place: str) -> Key:
+    def key_in(self, holder: Any, key: str, holder_key: str) -> Key:
         """Return a key of a mapping, or an index of a list; refuse what is neither, and an index that there is not."""
         if isinstance(holder, dict):
             return key
         if not isinstance(holder, list):
-            self.refuse(f"'{place}' is {shown(holder)}, not a mapping; there is no '{key}' in it")
+            self.refuse(f"'{holder_key}' is {shown(holder)}, not a mapping; there is no '{key}' in it")
         if not key.isascii() or not key.isdigit() or int(key) >= len(holder):
-            self.refuse(f"'{place}' is a list of {len(holder)}; '{key}' is none of its indices from 0")
+            self.refuse(f"'{holder_key}' is a list of {len(holder)}; '{key}' is none of its indices from 0")
         return int(key)
 
     def default(self, node: Node, key: str, done: list[str], shape: Shape | None) -> Node:
         """Return what an absent key stands for, to be changed further."""
-        there = _outline(node)
-        fields = shape.fields(there) if shape else {}
+        outline = _outline(node)
+        fields = shape.fields(outline) if shape else {}
         if key not in fields:
-            choices = sorted({*fields, *there})
-            place = f" in '{'.'.join(done)}'" if done else ""
-            self.refuse(f"unknown key '{key}'{place}{instead(key, choices, 'allowed:')}")
+            choices = sorted({*fields, *outline})
+            within = f" in '{'.'.join(done)}'" if done else ""
+            self.refuse(f"unknown key '{key}'{within}{instead(key, choices, 'allowed:')}")
         field = fields[key]
         default = field.get_default(call_default_factory=True, validated_data={})
         if default is PydanticUndefined or default is None:

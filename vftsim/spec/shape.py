@@ -103,8 +103,8 @@ def locate(root: type[BaseModel], location: tuple[Key, ...], data: Any) -> Spot:
         if shape is not None and shape.registry is not None and element in shape.registry:
             shape = Shape(shape.registry[str(element)], (), shape.field)
             continue
-        known = shape.fields(data) if shape is not None else {}
-        in_mapping = isinstance(data, Mapping) and (element in data or element in known)
+        fields = shape.fields(data) if shape is not None else {}
+        in_mapping = isinstance(data, Mapping) and (element in data or element in fields)
         if not in_mapping and not (isinstance(data, list) and isinstance(element, int)):
             continue
         owner, owner_data = shape, data

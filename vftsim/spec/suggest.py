@@ -22,10 +22,10 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f"; did you mean '{match}'?" if match is not None else ""
 
 
-def instead(name: str, choices: Iterable[str], what: str) -> str:
-    """Return the end of a message about a name that is none: the nearest one, and ``what`` all of them are."""
+def instead(name: str, choices: Iterable[str], word: str) -> str:
+    """Return the end of a message about a name that is none: the nearest one, and ``word`` all of them are."""
     names = list(choices)
-    return f"{did_you_mean(name, names) or ';'} {what} {listing(names)}"
+    return f"{did_you_mean(name, names) or ';'} {word} {listing(names)}"
 
 
 def or_below(words: Sequence[str], data: Any) -> str:
@@ -42,8 +42,8 @@ def _keys_of(data: Any) -> Iterator[tuple[str, ...]]:
 
 def _is_within(words: Iterable[str], name: Iterable[str]) -> bool:
     """Return whether words stand in a name in their order."""
-    rest = iter(name)
-    return all(word in rest for word in words)
+    letters = iter(name)
+    return all(word in letters for word in words)
 
 
 def counted(number: int, noun: str) -> str:
@@ -53,9 +53,9 @@ def counted(number: int, noun: str) -> str:
 
 def together(names: Sequence[str]) -> str:
     """Return names as a title has them: ``a, b and c``, cut where there are more than a reader takes in."""
-    first, rest = names[:_MOST_TOGETHER], len(names) - _MOST_TOGETHER
-    if rest > 0:
-        return f"{', '.join(first)} and {rest} more"
+    first, left_out = names[:_MOST_TOGETHER], len(names) - _MOST_TOGETHER
+    if left_out > 0:
+        return f"{', '.join(first)} and {left_out} more"
     return " and ".join([", ".join(first[:-1]), first[-1]] if len(first) > 1 else first)
 
 

@@ -142,8 +142,8 @@ class Quantity:
         for base, (other, pattern, factor) in _OTHER_RATES.items():
             if base in self.units and (match := re.fullmatch(pattern, unit)):
                 meant = f"{_plain(float(factor * amount))} {match[1].replace('K', 'k')}{base}"
-                wanted = "bits" if base == "bit/s" else "bytes"
-                self._refuse(f"{shown(text)} is {other} a second, and a {self.name} is in {wanted}: '{meant}'")
+                unit_word = "bits" if base == "bit/s" else "bytes"
+                self._refuse(f"{shown(text)} is {other} a second, and a {self.name} is in {unit_word}: '{meant}'")
         if unit not in self.units:
             self._refuse(
                 f"{shown(unit)} in {shown(text)} is not a unit of a {self.name}"

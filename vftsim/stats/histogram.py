@@ -57,10 +57,10 @@ class DelayHistogram:
 
     @classmethod
     def together(cls, parts: Iterable[Self]) -> Self:
-        made = cls()
+        whole = cls()
         for part in parts:
-            made.merge(part)
-        return made
+            whole.merge(part)
+        return whole
 
     def merge(self, other: Self) -> None:
         for index, count in other._buckets.items():
@@ -106,10 +106,10 @@ class DelayHistogram:
         rank = _rank(percent, count)
         if rank == count:
             return float(self._max_ns)
-        seen = 0
+        cumulative = 0
         for index in sorted(self._buckets):
-            seen += self._buckets[index]
-            if seen >= rank:
+            cumulative += self._buckets[index]
+            if cumulative >= rank:
                 return min(max(_representative_ns(index), self._min_ns), self._max_ns)
         raise AssertionError("bucket counts do not add up to the count")
 

@@ -94,9 +94,9 @@ def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], Replica
     confidence = bonferroni(rule.confidence, len(rule.metrics))
     values: dict[str, list[float]] = {name: [] for name in rule.metrics}
     n = successes = 0
-    wanted = rule.initial + rule.look_ahead
+    size = rule.initial + rule.look_ahead
     while n < rule.budget:
-        numbers = range(n, min(n + wanted, rule.budget))
+        numbers = range(n, min(n + size, rule.budget))
         outcomes = yield numbers
         if len(outcomes) != len(numbers):
             raise ValueError(f"asked for replications {numbers}, got {len(outcomes)} outcomes")
@@ -110,7 +110,7 @@ def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], Replica
             successes = successes + 1 if all(map(rule.accepts, looks)) else 0
             if successes > rule.look_ahead:
                 return _result(True, values, n, confidence)
-        wanted = rule.batch
+        size = rule.batch
     return _result(False, values, n, confidence)
 
 

@@ -155,7 +155,7 @@ def _continued(
     order = [*range(len(states))] * (tried // len(states))
     order += choose.permutation(len(states))[: tried % len(states)].tolist()
     first = (level << _BRANCH_BITS) + already + 1
-    return [(first + number, states[place]) for number, place in enumerate(order)]
+    return [(first + number, states[index]) for number, index in enumerate(order)]
 
 
 def _next_level(highest: Sequence[int], before: int, limit: int, shown: Callable[[int], str]) -> int:

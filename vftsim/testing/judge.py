@@ -185,9 +185,9 @@ def _wrong(mechanism: ProtectionSpec, plant: Plant, fields: Mapping[str, Any]) -
 
 def _in_the_end(plant: Plant, issued: Mapping[int, int]) -> Iterator[str]:
     """Judge a run in which nothing fails for good: all that was issued early enough is out."""
-    seen = {number for _, number in plant.seen}
+    arrived = {number for _, number in plant.seen}
     late_ns = plant.until_ns - 250 * MS
-    if missing := [number for number, time_ns in issued.items() if time_ns < late_ns and number not in seen]:
+    if missing := [number for number, time_ns in issued.items() if time_ns < late_ns and number not in arrived]:
         yield f"{len(missing)} outputs of {len(issued)} never left"
 
 
@@ -195,7 +195,7 @@ def _second_incarnation(
     mechanism: ProtectionSpec, plant: Plant, crash_ns: int, issued: Mapping[int, int]
 ) -> Iterator[str]:
     """Judge what came after the primary's host had crashed."""
-    lives = [time_ns for time_ns, what in plant.timeline if what == _LIVE]
+    lives = [time_ns for time_ns, event in plant.timeline if event == _LIVE]
     if not mechanism.has_backup:
         return
     if len(lives) != 1:

@@ -144,11 +144,11 @@ def forget(sim: Sim, flow: io.Flow, packet: int) -> None:
 def on_ask(sim: Sim, number: int) -> None:
     """A request reaches the card."""
     row = io.packets.new(sim)
-    made = io.packets(sim)[row]
-    made.flow = 1
-    made.port = 1
-    made.message = number
-    made.size_bytes = habits(sim)[1].size_bytes
+    reply = io.packets(sim)[row]
+    reply.flow = 1
+    reply.port = 1
+    reply.message = number
+    reply.size_bytes = habits(sim)[1].size_bytes
     packet.arrive(sim, io.ports(sim)[1], row)
 
 
@@ -168,11 +168,11 @@ def put(sim: Sim, number: int) -> None:
     """Send an output, and note that it was issued."""
     write_down(sim, issued(sim)[issued.new(sim)], number)
     row = io.packets.new(sim)
-    made = io.packets(sim)[row]
-    made.flow = 1
-    made.port = 1
-    made.message = number
-    made.size_bytes = habits(sim)[1].size_bytes
+    packet = io.packets(sim)[row]
+    packet.flow = 1
+    packet.port = 1
+    packet.message = number
+    packet.size_bytes = habits(sim)[1].size_bytes
     put_out(sim, io.ports(sim)[1], row)
 
 
@@ -211,9 +211,9 @@ WATCHED = "watched_"
 
 def watched(kind: Kind) -> Kind:
     """A mechanism that does the same, and writes down when it stops the guest and what it had sent by then."""
-    made = Kind(f"{WATCHED}{kind.name}", kind.sort, kind)
-    made.implementations[before_stop.name] = part_of(write_stop)  # type: ignore[attr-defined]
-    return made
+    watched_kind = Kind(f"{WATCHED}{kind.name}", kind.sort, kind)
+    watched_kind.implementations[before_stop.name] = part_of(write_stop)  # type: ignore[attr-defined]
+    return watched_kind
 
 
 def write_stop(sim: Sim, guard: Guard) -> None:
@@ -394,7 +394,7 @@ class Plant:
     @property
     def moments(self) -> dict[str, int]:
         """When each thing of the timeline happened last."""
-        return {what: time_ns for time_ns, what in self.timeline}
+        return {event: time_ns for time_ns, event in self.timeline}
 
     @property
     def summary(self) -> dict[str, int | float]:

@@ -174,9 +174,9 @@ def _packets(trace: Trace, pid: int, flow: str) -> Iterator[Event | Slice]:
 
 def packet_name(packet: PacketTrace) -> str:
     """Return what a packet is called on a timeline."""
-    way = {"client": "to", "guest": "from", "copy": "copy for"}[packet.begun]
+    direction = {"client": "to", "guest": "from", "copy": "copy for"}[packet.begun]
     if packet.label:
-        return f"{packet.label} {way} {packet.domain}"
+        return f"{packet.label} {direction} {packet.domain}"
     return f"stream {packet.stream} packet {packet.number}"
 
 

@@ -247,15 +247,15 @@ def explained(trace: Trace, of: str = "packet", which: str | int = "worst") -> E
         raise UsageError(f"nothing is called '{of}' here: {', '.join(OF)}")
     every = _every(trace, of)
     number = _chosen([delay_ns for delay_ns, _ in every], which, _NONE[of])
-    delay_ns, found = every[number]
-    chain = found.chain if isinstance(found, Exchange) else (found,)
+    delay_ns, traced = every[number]
+    chain = traced.chain if isinstance(traced, Exchange) else (traced,)
     title, first = f"{chain[0].flow or chain[0].domain} stream {chain[0].stream}", chain[0]
-    if isinstance(found, Exchange):
+    if isinstance(traced, Exchange):
         title += f", {first.label or 'packet'} to {chain[-1].label or 'answer'}"
-        parts = explain_exchange(found, trace)
+        parts = explain_exchange(traced, trace)
     else:
-        title += f", {found.label} {found.begun}" if found.label else ""
-        parts = explain_hold(found, trace) if of == "output" else explain(found, trace)
+        title += f", {traced.label} {traced.begun}" if traced.label else ""
+        parts = explain_hold(traced, trace) if of == "output" else explain(traced, trace)
     return Explanation(title, first.flow, first.stream, number, len(every), delay_ns, parts)
 
 

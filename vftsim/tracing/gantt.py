@@ -63,9 +63,9 @@ def draw_gantt(trace: Trace, ax: Axes) -> None:
 
 def _color(number: int) -> Color:
     """Return the colour of a domain: one that no other of the first 24 has."""
-    cycle, place = divmod(number, len(_COLORS))
+    cycle, index = divmod(number, len(_COLORS))
     towards, share = _SHADES[cycle % len(_SHADES)]
-    return tuple(x + share * (towards - x) for x in to_rgb(_COLORS[place]))
+    return tuple(x + share * (towards - x) for x in to_rgb(_COLORS[index]))
 
 
 def _domain(trace: Trace, piece: Slice) -> str:

@@ -150,7 +150,7 @@ def _traced(events: list[Event]) -> Trace:
     cpus = {cpu: n for n, cpu in enumerate(sorted({event.cpu for event in events if event.cpu >= 0}))}
     span_ns = events[-1].time_ns - events[0].time_ns if events else 0
     trace = Trace(0, span_ns, [f"CPU {cpu}" for cpu in cpus], list(names.values()))
-    schedule, seen = Schedule(trace), set[int]()
+    schedule, begun = Schedule(trace), set[int]()
     who = {each: n for n, each in enumerate(names)}
     for event in events:
         now_ns, task = event.time_ns - events[0].time_ns, who[event.who]
@@ -161,9 +161,9 @@ def _traced(events: list[Event]) -> Trace:
         if event.transition == "enters":
             schedule.dispatch(cpu, task, now_ns)
         else:
-            if cpu not in seen:  # what a CPU did before its first event began with the recording, or when it was woken
+            if cpu not in begun:  # what it did before its first event began with the recording, or when it was woken
                 schedule.dispatch(cpu, task, schedule.waits_since_ns(task, 0))
             schedule.stop(cpu, task, now_ns, is_runnable=event.transition == "leaves runnable")
-        seen.add(cpu)
+        begun.add(cpu)
     schedule.close()
     return trace

@@ -329,12 +329,12 @@ def _vcpus_of_stages(run: Run) -> dict[tuple[str, str], int]:
     }
 
 
-def _first_packet(domain: str, moments: list[Moment], seen: list[PacketTrace]) -> list[Moment]:
+def _first_packet(domain: str, moments: list[Moment], packets: list[PacketTrace]) -> list[Moment]:
     """Return when the first packet came back after a domain was reachable again, if that is in the window."""
     back_ns = max((moment.time_ns for moment in moments if moment.event in ("reachable", "booted")), default=None)
     if back_ns is None:
         return []
-    came_ns = [ns for packet in seen if packet.domain == domain and (ns := packet.time_of(RETURNED)) is not None]
+    came_ns = [ns for packet in packets if packet.domain == domain and (ns := packet.time_of(RETURNED)) is not None]
     later_ns = [ns for ns in came_ns if ns >= back_ns]
     return [Moment(domain, min(later_ns), "first packet")] if later_ns else []
 

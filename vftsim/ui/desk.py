@@ -72,13 +72,13 @@ class Desk:
         In a first look all are measured for the same time: a command that would measure less is told how long.
         """
         path, posed = self.models[question.model], []
-        found = [(each, *self._checked(each, path)) for each in question.configurations]
-        for each, model, _ in found:
+        checked = [(each, *self._checked(each, path)) for each in question.configurations]
+        for each, model, _ in checked:
             if question.ask and question.ask not in questions_of(model.spec):
                 raise UsageError(f"{each.label}: the model has no load that could be raised; ask what clients see")
-        needed_ns = [_first_look_ns(question, model) for _, model, _ in found]
+        needed_ns = [_first_look_ns(question, model) for _, model, _ in checked]
         least_ns = max([question.least_ns, *needed_ns])
-        for (configuration, full, knobs), alone_ns in zip(found, needed_ns, strict=True):
+        for (configuration, full, knobs), alone_ns in zip(checked, needed_ns, strict=True):
             longer = _longer(full, alone_ns, least_ns) if question.is_quick else None
             if longer is None:
                 played, each = replace(question, least_ns=0), configuration

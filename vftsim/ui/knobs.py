@@ -95,8 +95,8 @@ def _knob(key: str, shape: Shape, value: Any, kinds: tuple[str, ...], mark: str)
         bounds = f"a list such as [{{{', '.join(examples)}}}]"
     else:
         return None
-    known = ((word, getattr(each, name, None)) for each in shape.metadata for name, word in _BOUNDS)
-    limits = [f"{word} {_written(shape, limit)}" for word, limit in known if limit is not None]
+    declared = ((word, getattr(each, name, None)) for each in shape.metadata for name, word in _BOUNDS)
+    limits = [f"{word} {_written(shape, limit)}" for word, limit in declared if limit is not None]
     return Knob(key, written, help_, ", ".join([bounds, *limits]), (), mark)
 
 

@@ -35,7 +35,7 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
     knobs = knobs or (knobs_of(today.spec) if today else {})
     changed = [key for settings in question.columns for key in settings]
     shown = dict.fromkeys([*(first_of(today.spec, knobs) if today else ()), *question.knobs, *changed])
-    asked = posed if question.ask else []
+    studies = posed if question.ask else []
     text = _template().render(
         _frame(question.model),
         past=None,
@@ -49,10 +49,10 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
         shown=[knobs[key] for key in shown if key in knobs],
         others=[knob for key, knob in knobs.items() if key not in shown],
         result=Markup(result),
-        asked=[(each, shlex.join(["vftsim", *desk.runs.command(each.study)])) for each in asked],
-        is_busy=is_busy(asked),
-        is_done=all(each.state.word == "done" for each in asked),
-        is_begun=any(each.state.word == "stopped" for each in asked),
+        asked=[(each, shlex.join(["vftsim", *desk.runs.command(each.study)])) for each in studies],
+        is_busy=is_busy(studies),
+        is_done=all(each.state.word == "done" for each in studies),
+        is_begun=any(each.state.word == "stopped" for each in studies),
     )
     return text, 400 if mistake else 200
 
@@ -96,9 +96,9 @@ def _row(study: Study, state: State) -> dict[str, str]:
         begun = str(read_manifest(study.result)["started_utc"])
     except VftsimError:
         begun = ""
-    ask, command = dict(parse_qsl(study.address)).get("ask", ""), shlex.join(["vftsim", *study.words])
-    asked = {"address": study.address, "title": QUESTIONS.get(ask, ask), "command": command}
-    return {**asked, "state": state.word, "begun": begun}
+    question, command = dict(parse_qsl(study.address)).get("ask", ""), shlex.join(["vftsim", *study.words])
+    row = {"address": study.address, "title": QUESTIONS.get(question, question), "command": command}
+    return {**row, "state": state.word, "begun": begun}
 
 
 def _frame(title: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Question:
     @property
     def address(self) -> str:
         """Return the one address of this question, without what it has by default."""
-        given = [
+        fields = [
             ("ask", self.ask, ""),
             ("n", str(self.runs), str(_DEFAULT_RUNS)),
             ("seed", str(self.seed), "1"),
@@ -101,7 +101,7 @@ class Question:
             ("least", str(self.least_ns), "0"),
         ]
         changes = [(f"{n}.{key}", value) for n, settings in enumerate(self.columns) for key, value in settings.items()]
-        pairs = [("model", self.model), *((name, value) for name, value, default in given if value != default)]
+        pairs = [("model", self.model), *((name, value) for name, value, default in fields if value != default)]
         return urlencode([*pairs, *(("knob", key) for key in self.knobs), *changes])
 
     def words(self, configuration: Configuration, path: str, *, has_ramp: bool = True) -> list[str]:
@@ -113,18 +113,18 @@ class Question:
         quick = ["--quick"] if self.is_quick else []
         runs = ["-n", str(self.runs)] if has_ramp or self.ask != _OF_A_LOAD else []
         more = [*runs, "--seed", str(self.seed), *quick]
-        asked = ["--objective", self.objective] if self.objective else []
+        objectives = ["--objective", self.objective] if self.objective else []
         if self.ask == _OF_A_PRICE:
-            return ["compare", path, "--protection", self.protection, *asked, *more, *settings]
+            return ["compare", path, "--protection", self.protection, *objectives, *more, *settings]
         if self.ask != _OF_A_LOAD:
             return [self.ask, path, *more, *settings]
         least = ["--at-least", DURATION.format(self.least_ns)] if self.least_ns else []
-        return [self.ask, path, *asked, *more, *least, *settings]
+        return [self.ask, path, *objectives, *more, *least, *settings]
 
 
 def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Question:
     """Return what the pairs of an address ask; refuse what is none of a question's."""
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     knobs: dict[str, None] = {}
     columns: list[dict[str, str]] = [{}, {}, {}, {}]
     for count, (name, text) in enumerate(pairs):
@@ -136,21 +136,21 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
         elif name == "knob":
             knobs[value] = None
         elif name in ("model", "ask", "n", "seed", "quick", "protection", "objective", "least"):
-            given[name] = value
+            values[name] = value
         else:
             raise UsageError(f"the address says {shown(name)}, which is no part of a question")
     changed = {key for settings in columns for key in settings}
     return Question(
-        _one_of("model", given.get("model") or models[0], models),
-        _one_of("ask", given.get("ask", ""), ("", *QUESTIONS)),
-        _whole("n", given.get("n") or str(_DEFAULT_RUNS), 1, MOST_RUNS),
-        _whole("seed", given.get("seed") or str(_DEFAULT_SEED), 0, 999_999_999),
-        _one_of("quick", given.get("quick", "1"), ("0", "1")) == "1",
-        _kinds(given.get("protection") or _PROTECTIONS),
-        _objective(given.get("objective", "")),
+        _one_of("model", values.get("model") or models[0], models),
+        _one_of("ask", values.get("ask", ""), ("", *QUESTIONS)),
+        _whole("n", values.get("n") or str(_DEFAULT_RUNS), 1, MOST_RUNS),
+        _whole("seed", values.get("seed") or str(_DEFAULT_SEED), 0, 999_999_999),
+        _one_of("quick", values.get("quick", "1"), ("0", "1")) == "1",
+        _kinds(values.get("protection") or _PROTECTIONS),
+        _objective(values.get("objective", "")),
         tuple(sorted(key for key in knobs if key and key not in changed)),
         tuple({key: settings[key] for key in sorted(settings)} for settings in columns),
-        _whole("least", given.get("least") or "0", 0, _LONGEST_LOOK_NS),
+        _whole("least", values.get("least") or "0", 0, _LONGEST_LOOK_NS),
     )
 
 
@@ -169,22 +169,22 @@ def checked(configuration: Configuration, document: Document, label: str) -> tup
     """
     kinds = {key: value for key, value in configuration.changes.items() if key.endswith(_KIND)}
     model = model_of(document, label)
-    known = knobs_of(model.spec)
-    _refuse_unknown(kinds, known)
+    knobs = knobs_of(model.spec)
+    _refuse_unknown(kinds, knobs)
     if kinds:
         model = model_of(document, label, Configuration("", kinds).assignments)
-        known = knobs_of(model.spec)
-    _refuse_unknown(configuration.changes, known)
+        knobs = knobs_of(model.spec)
+    _refuse_unknown(configuration.changes, knobs)
     if configuration.changes != kinds:
         model = model_of(document, label, configuration.assignments)
-    return model, known
+    return model, knobs
 
 
-def _refuse_unknown(changes: Mapping[str, str], known: Mapping[str, Knob]) -> None:
+def _refuse_unknown(changes: Mapping[str, str], knobs: Mapping[str, Knob]) -> None:
     for key, value in changes.items():
-        if key not in known:
+        if key not in knobs:
             raise UsageError(f"{shown(key)} is no knob of this model")
-        choices = known[key].choices
+        choices = knobs[key].choices
         if choices and value not in choices and value != "null":
             raise UsageError(f"{key}: {shown(value)} is none of {', '.join(choices)}")
 

@@ -114,8 +114,8 @@ def note_loss(sim: Sim, account: FlowAccount, stream: int, sent_ns: int) -> None
     # The nearest whole number: clocks err by some ppm.
     ahead = (2 * (sent_ns - end.last_lost_ns) + account.interval_ns) // (2 * account.interval_ns)
     if ahead > 0:
-        kept = end.lost & ((1 << max(REMEMBERED - ahead, 0)) - 1)
-        end.lost = 1 + (kept << min(ahead, REMEMBERED))
+        remembered = end.lost & ((1 << max(REMEMBERED - ahead, 0)) - 1)
+        end.lost = 1 + (remembered << min(ahead, REMEMBERED))
         end.last_lost_ns = sent_ns
         account.loss_bursts -= end.lost >> 1 & 1
     elif -ahead < REMEMBERED - 1:

@@ -283,9 +283,9 @@ class BatchSpec(ApplicationSpec):
         Where they have no time to spare few transactions find an idle one, which takes half of the events.
         """
         alone_ns = max(self.demand + self.disk_operations * self.disk_wait + self.think, 1)
-        asked, most = self.processes * 1e9 / alone_ns, vcpus * 1e9 / max(self.demand, 1)
+        unlimited, most = self.processes * 1e9 / alone_ns, vcpus * 1e9 / max(self.demand, 1)
         of_one = 6 + 4 * self.disk_operations
-        return asked * of_one if asked < most else most * (2 + 2 * self.disk_operations)
+        return unlimited * of_one if unlimited < most else most * (2 + 2 * self.disk_operations)
 
     @property
     def _wait_ns(self) -> int:

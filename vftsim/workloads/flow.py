@@ -95,8 +95,8 @@ class FlowResult(Outcome):
     @property
     def loss_ratio(self) -> float:
         """Dropped packets as a fraction of all whose fate is known."""
-        known = self.delivered + self.dropped
-        return self.dropped / known if known else 0.0
+        settled = self.delivered + self.dropped
+        return self.dropped / settled if settled else 0.0
 
     def delay_ms(self, percent: float) -> float:
         """Percentile of the delay; nan without deliveries."""
@@ -104,10 +104,10 @@ class FlowResult(Outcome):
 
     def voice(self) -> VoiceQuality:
         """E-model: packetization and the play-out delay, losses as they cluster."""
-        known, lost = self.delivered + self.dropped, self.dropped + self.late
+        settled, lost = self.delivered + self.dropped, self.dropped + self.late
         delay_ms = (self.interval_ns + self.playout_ns) / _MS
-        share = 100.0 * lost / known if known else 0.0
-        ratio = burst_ratio(lost, self.loss_bursts, known)
+        share = 100.0 * lost / settled if settled else 0.0
+        ratio = burst_ratio(lost, self.loss_bursts, settled)
         return e_model(delay_ms, share, codec=Codec(*self.codec), burst_ratio=ratio)
 
     def rated(self, figure: str) -> float | None:

@@ -159,13 +159,13 @@ class LoadProfileSpec(Spec):
             return None
         twice = (*self.load_profile, *self.load_profile)
         ends_ns = accumulate((stretch.duration for stretch in twice), initial=begin_ns - begin_ns % self.profile_ns)
-        seen = [
+        rates = [
             stretch.rate
             for stretch, (from_ns, to_ns) in zip(twice, pairwise(ends_ns), strict=True)
             if from_ns < end_ns and to_ns > begin_ns
         ]
         peak = max(self.load_profile, key=lambda stretch: stretch.rate)
-        return peak if peak.rate > max(seen) else None
+        return peak if peak.rate > max(rates) else None
 
     def due_ns(self, load_ns: float) -> float:
         """Return when as much has come as comes in ``load_ns`` at the usual rate."""

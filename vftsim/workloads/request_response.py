@@ -154,13 +154,13 @@ def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     if exchange.retry_ns > 0:
         wait_for_answer(sim, client)
     size_bytes = exchange.request_size_bytes
-    made = new_packet(sim, exchange.flow, exchange.port, client.row, client.row, client.request, size_bytes)
+    packet_record = new_packet(sim, exchange.flow, exchange.port, client.row, client.row, client.request, size_bytes)
     if is_closed(exchange):
-        begin_message(sim, made, open_bytes(sim, client.requests))
-        widen_sender(sim, client.requests, made, client.requests.round_ns, False)
+        begin_message(sim, packet_record, open_bytes(sim, client.requests))
+        widen_sender(sim, client.requests, packet_record, client.requests.round_ns, False)
     else:
-        begin_message(sim, made, 0)
-    send_to_host(sim, made)
+        begin_message(sim, packet_record, 0)
+    send_to_host(sim, packet_record)
 
 
 def is_closed(exchange: Exchange) -> bool:

@@ -74,28 +74,29 @@ def widen_sender(sim: Sim, window: Window, packet: int, round_ns: int, is_guest:
     That hears of it after the line's time and latency, or after ``round_ns`` as of what went before, if that is longer.
     What waits at its sender because the line's queue is full is taken as if that let it leave.
     """
-    made = packets(sim)[packet]
-    port = ports(sim)[made.port]
+    packet_record = packets(sim)[packet]
+    port = ports(sim)[packet_record.port]
     if port.first_window_bytes == 0:
         return
     card = cards(sim)[port.card]
     link = links(sim)[card.from_host if is_guest else card.to_host]
     # Between guests there are two links each way.
     ways_ns = (4 if is_guest else 2) * link.latency_ns
-    widen(sim, window, packet, max(round_ns, backlog_ns(sim, link) + transmission_ns(link, made.size_bytes) + ways_ns))
+    path_ns = backlog_ns(sim, link) + transmission_ns(link, packet_record.size_bytes) + ways_ns
+    widen(sim, window, packet, max(round_ns, path_ns))
 
 
 def widen(sim: Sim, window: Window, packet: int, round_ns: int) -> None:
     """Take note that a packet uses a window, which grows by it: nothing else is sent before it is acknowledged."""
-    made = packets(sim)[packet]
-    first_bytes = ports(sim)[made.port].first_window_bytes
+    packet_record = packets(sim)[packet]
+    first_bytes = ports(sim)[packet_record.port].first_window_bytes
     # Most connections never send more than the first window.
-    if first_bytes == 0 or (window.size_bytes == 0 and 2 * made.size_bytes <= first_bytes):
+    if first_bytes == 0 or (window.size_bytes == 0 and 2 * packet_record.size_bytes <= first_bytes):
         return
     # A receiver takes note when the packet has come, on a slow line long after it left.
-    present_bytes = max(open_at(window, made.sent_ns), first_bytes)
-    if 2 * made.size_bytes > present_bytes:
-        present_bytes = min(present_bytes + made.size_bytes, LARGEST_WINDOW_BYTES)
+    present_bytes = max(open_at(window, packet_record.sent_ns), first_bytes)
+    if 2 * packet_record.size_bytes > present_bytes:
+        present_bytes = min(present_bytes + packet_record.size_bytes, LARGEST_WINDOW_BYTES)
     window.size_bytes = present_bytes
     window.used_ns = sim.now_ns
     window.round_ns = round_ns

@@ -57,11 +57,11 @@ class Expressions(Writer):
         return self.item(node, base, self.value(node.slice))
 
     def _Tuple(self, node: ast.Tuple) -> Value:  # noqa: N802
-        values, made = [self.value(v) for v in node.elts], "poison"
+        values, whole = [self.value(v) for v in node.elts], "poison"
         kind = Tuple([t for _, t in values])
         for n, (value, inside) in enumerate(zip(values, kind.types, strict=True)):
-            made = self.set(f"insertvalue {kind.text} {made}, {text_of(inside)} {self.to(value, inside)}, {n}")
-        return made, kind
+            whole = self.set(f"insertvalue {kind.text} {whole}, {text_of(inside)} {self.to(value, inside)}, {n}")
+        return whole, kind
 
     def _BinOp(self, node: ast.BinOp) -> Value:  # noqa: N802
         left = self.value(node.left)
@@ -103,11 +103,11 @@ class Expressions(Writer):
             )
         is_zero, is_minus = self.set(f"icmp eq i64 {b}, 0"), self.set(f"icmp eq i64 {b}, -1")
         by = self.set(f"select i1 {self.set(f'or i1 {is_zero}, {is_minus}')}, i64 1, i64 {b}")
-        rest = self.set(f"srem i64 {a}, {by}")
-        differs = self.set(f"icmp slt i64 {self.set(f'xor i64 {rest}, {by}')}, 0")
-        is_below = self.set(f"and i1 {self.set(f'icmp ne i64 {rest}, 0')}, {differs}")
+        remainder = self.set(f"srem i64 {a}, {by}")
+        differs = self.set(f"icmp slt i64 {self.set(f'xor i64 {remainder}, {by}')}, 0")
+        is_below = self.set(f"and i1 {self.set(f'icmp ne i64 {remainder}, 0')}, {differs}")
         if name == "Mod":
-            return self.set(f"select i1 {is_below}, i64 {self.set(f'add i64 {rest}, {by}')}, i64 {rest}")
+            return self.set(f"select i1 {is_below}, i64 {self.set(f'add i64 {remainder}, {by}')}, i64 {remainder}")
         whole = self.set(f"sub i64 {self.set(f'sdiv i64 {a}, {by}')}, {self.set(f'zext i1 {is_below} to i64')}")
         by_minus = self.set(f"select i1 {is_minus}, i64 {self.set(f'sub i64 0, {a}')}, i64 {whole}")
         return self.set(f"select i1 {is_zero}, i64 0, i64 {by_minus}")
@@ -246,8 +246,8 @@ class Expressions(Writer):
         """Call a function of the kernel."""
         symbol, result = self.program.function(name, [kind for _, kind in values])
         self.calls.append(symbol)
-        given: list[tuple[str, Type]] = [(self.to(v, INT), INT) if v[1] == TRUTH else v for v in values]
-        text = f"call {text_of(result)} {symbol}({', '.join(f'{text_of(t)} {v}' for v, t in given)})"
+        arguments: list[tuple[str, Type]] = [(self.to(v, INT), INT) if v[1] == TRUTH else v for v in values]
+        text = f"call {text_of(result)} {symbol}({', '.join(f'{text_of(t)} {v}' for v, t in arguments)})"
         if result == NOTHING:
             self.add(text)
         else:

@@ -146,11 +146,11 @@ class Function(Expressions):
         self.put(counter, (first, INT))
 
         def begin(body: str, end: str) -> None:
-            here = self.get(counter)[0]
+            current = self.get(counter)[0]
             how = "sgt" if step.startswith("-") else "slt"
-            self.branch_on(self.set(f"icmp {how} i64 {here}, {last}"), body, end)
+            self.branch_on(self.set(f"icmp {how} i64 {current}, {last}"), body, end)
             self.label(body)
-            self.put(name, (here, INT))
+            self.put(name, (current, INT))
 
         self._loop(
             begin, node.body, lambda: self.put(counter, (self.set(f"add i64 {self.get(counter)[0]}, {step}"), INT))

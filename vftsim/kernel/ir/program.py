@@ -66,14 +66,14 @@ class Program:
         if key not in self._symbols:
             if name not in self.trees:
                 raise UntranslatableError(f"there is no function {name} in the kernel")
-            made = Function(self, self.trees[name], list(key[1]), f"@{name}.{len(self._symbols)}")
+            function = Function(self, self.trees[name], list(key[1]), f"@{name}.{len(self._symbols)}")
             try:
-                self._symbols[key] = made.written()
+                self._symbols[key] = function.written()
             except UntranslatableError as error:
                 error.add_note(f"in {name}")
                 raise
-            self._written.append((made.symbol, made.head, made.lines))
-            self._calls.update(made.calls)
+            self._written.append((function.symbol, function.head, function.lines))
+            self._calls.update(function.calls)
         return self._symbols[key]
 
     def text(self) -> str:

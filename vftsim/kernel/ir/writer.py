@@ -116,10 +116,10 @@ class Writer:
             )
         return self.set(how.format(text))
 
-    def widen(self, known: Type | None, kind: Type) -> Type:
+    def widen(self, previous: Type | None, kind: Type) -> Type:
         """Return the type of a variable that is given one more value; where it was narrower, write once more."""
-        widened = kind if known is None else wider(known, kind)
-        self.again |= known is not None and widened != known
+        widened = kind if previous is None else wider(previous, kind)
+        self.again |= previous is not None and widened != previous
         return widened
 
     def put(self, name: str, value: Value) -> None:

@@ -121,12 +121,12 @@ def admit_arrivals(sim: Sim, nic: Nic) -> None:
     """Admit what has arrived by now; losses are noted later, unless they are very many."""
     coming = arrivals(sim)[nic.row]
     while coming.taken < coming.filled:
-        here = coming.taken % COMING
-        if coming.time_ns[here] > sim.now_ns:
+        slot = coming.taken % COMING
+        if coming.time_ns[slot] > sim.now_ns:
             break
         coming.taken += 1
-        time_ns = coming.time_ns[here]
-        admit(sim, nic, new_packet(sim, coming.flow[here], coming.stream[here], time_ns), time_ns)
+        time_ns = coming.time_ns[slot]
+        admit(sim, nic, new_packet(sim, coming.flow[slot], coming.stream[slot], time_ns), time_ns)
     if coming.is_complete:
         return
     if coming.taken == coming.filled:
@@ -176,10 +176,10 @@ def admit(sim: Sim, nic: Nic, packet: int, time_ns: int) -> None:
 def next_interrupt_ns(sim: Sim, nic: Nic) -> int:
     """Return when the interrupt comes for what waits and what is known to come, -1 if nothing does."""
     coming = arrivals(sim)[nic.row]
-    known = coming.filled - coming.taken
+    coming_packets = coming.filled - coming.taken
     first_ns = nic.first_ns
     if nic.packets.length == 0:
-        if known == 0:
+        if coming_packets == 0:
             return -1
         first_ns = coming.time_ns[coming.taken % COMING]
     if nic.coalescing_time_ns == 0 or nic.coalescing_packets == 1:
@@ -189,7 +189,7 @@ def next_interrupt_ns(sim: Sim, nic: Nic) -> int:
     missing = nic.coalescing_packets - nic.packets.length
     if missing <= 0:
         return sim.now_ns
-    if known >= missing:
+    if coming_packets >= missing:
         at_ns = min(at_ns, coming.time_ns[(coming.taken + missing - 1) % COMING])
     return max(at_ns, sim.now_ns)
 

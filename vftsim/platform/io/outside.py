@@ -17,9 +17,9 @@ def on_sent(sim: Sim, coming_row: int) -> None:
     """Send what is due, and see to the next."""
     coming = comings(sim)[coming_row]
     while coming.taken < coming.filled and coming.time_ns[coming.taken % COMING] <= sim.now_ns:
-        here = coming.taken % COMING
+        slot = coming.taken % COMING
         coming.taken += 1
-        send_to_host(sim, new_packet(sim, coming.flow[here], coming.stream[here], sim.now_ns))
+        send_to_host(sim, new_packet(sim, coming.flow[slot], coming.stream[slot], sim.now_ns))
     if coming.filled - coming.taken < LOW and not coming.is_complete:
         sim.wants_input = True
     plan(sim, coming_row)

@@ -277,24 +277,24 @@ def mark(sim: Sim, packet: int, boundary: int, place: int, time_ns: int, spent_n
     log = mark_logs(sim)[1]
     if not log.is_on:
         return
-    here = log.written
-    if here == MOST_MARKS:
+    slot = log.written
+    if slot == MOST_MARKS:
         fail(sim, FULL)
         return
     packet_record = packets(sim)[packet]
-    log.packet[here] = packet
-    log.boundary[here] = boundary
-    log.place[here] = place
-    log.time_ns[here] = time_ns
-    log.spent_ns[here] = spent_ns
-    log.flow[here] = packet_record.flow
-    log.port[here] = packet_record.port
-    log.stream[here] = packet_record.stream
-    log.entity[here] = packet_record.entity
-    log.message[here] = packet_record.message
-    log.size_bytes[here] = packet_record.size_bytes
-    log.left_bytes[here] = packet_record.left_bytes
-    log.written = here + 1
+    log.packet[slot] = packet
+    log.boundary[slot] = boundary
+    log.place[slot] = place
+    log.time_ns[slot] = time_ns
+    log.spent_ns[slot] = spent_ns
+    log.flow[slot] = packet_record.flow
+    log.port[slot] = packet_record.port
+    log.stream[slot] = packet_record.stream
+    log.entity[slot] = packet_record.entity
+    log.message[slot] = packet_record.message
+    log.size_bytes[slot] = packet_record.size_bytes
+    log.left_bytes[slot] = packet_record.left_bytes
+    log.written = slot + 1
     if log.written > MOST_MARKS // 2:
         sim.wants_input = True
 
@@ -302,21 +302,21 @@ def mark(sim: Sim, packet: int, boundary: int, place: int, time_ns: int, spent_n
 def copy(sim: Sim, packet: int) -> int:
     """Return a copy of a packet; 0 and a named failure of the run if there are too many packets."""
     row = packets.new(sim)
-    made = packets(sim)[row]
+    packet_record = packets(sim)[row]
     original = packets(sim)[packet]
-    made.link = 0
-    made.flow = original.flow
-    made.port = original.port
-    made.stream = original.stream
-    made.message = original.message
-    made.size_bytes = original.size_bytes
-    made.sent_ns = original.sent_ns
-    made.entity = original.entity
-    made.date_ns = original.date_ns
-    made.issue = original.issue
-    made.left_bytes = original.left_bytes
-    made.acked_bytes = original.acked_bytes
-    copied(sim, flows(sim)[made.flow], row)
+    packet_record.link = 0
+    packet_record.flow = original.flow
+    packet_record.port = original.port
+    packet_record.stream = original.stream
+    packet_record.message = original.message
+    packet_record.size_bytes = original.size_bytes
+    packet_record.sent_ns = original.sent_ns
+    packet_record.entity = original.entity
+    packet_record.date_ns = original.date_ns
+    packet_record.issue = original.issue
+    packet_record.left_bytes = original.left_bytes
+    packet_record.acked_bytes = original.acked_bytes
+    copied(sim, flows(sim)[packet_record.flow], row)
     return row
 
 

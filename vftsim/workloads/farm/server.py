@@ -356,12 +356,12 @@ class FarmProgram(Program):
             operation.send_ns += ask.times * self._transmit_ns(pairs[0][0])
             if not self.engine.rows(io.ports)[pairs[0][0]].is_inside:
                 operation.outputs += ask.times
-            row, made = self._add_ask(ask, pairs)
+            row, ask_record = self._add_ask(ask, pairs)
             if before is None:
                 operation.first_ask = row
             else:
                 before.next_ask = row
-            before = made
+            before = ask_record
         return int(operation.row)
 
     def _add_ask(self, spec: "AskSpec", pairs: list[tuple[int, int]]) -> tuple[int, farm.Ask]:
@@ -487,8 +487,8 @@ class FarmServerSpec(ApplicationSpec):
     @property
     def peers(self) -> tuple[str, ...]:
         """Servers that it speaks to."""
-        asked = [ask.to for operation in self.operations.values() for ask in operation.asks]
-        return tuple(dict.fromkeys([*asked, *([] if self.passes_to is None else [self.passes_to])]))
+        named = [ask.to for operation in self.operations.values() for ask in operation.asks]
+        return tuple(dict.fromkeys([*named, *([] if self.passes_to is None else [self.passes_to])]))
 
     @property
     def peer_routes(self) -> Sequence[PeerRoute]:

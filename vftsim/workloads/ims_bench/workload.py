@@ -262,10 +262,10 @@ class BenchDriver(Driver):
     def offer(self) -> Offer:
         """Return the attempts of all load steps, less transients: asked for on average, less those not begun."""
         steps = [phase for phase in self.manager.phases if phase.index > 0]
-        asked = sum(phase.requested_saps * (phase.end_ns - phase.measure_from_ns) / 1e9 for phase in steps)
+        attempts = sum(phase.requested_saps * (phase.end_ns - phase.measure_from_ns) / 1e9 for phase in steps)
         missing = sum(phase.not_started for phase in steps)
         limit = (
             f"no subscriber of the state that they need was free; raise {self._owner}.subscribers, or change "
             f"{self._owner}.registered: ims_reg needs one that is not, all others those that are"
         )
-        return Offer(asked, asked - missing, "attempts", limit)
+        return Offer(attempts, attempts - missing, "attempts", limit)

@@ -145,9 +145,9 @@ class ServiceProgram(Program):
                 f"({record.in_hand.length} in hand, {record.blocked} being sent)"
             )
         rows = [self.engine.rows(plans)[row] for _, row in self._plans]
-        asked, under_way = self._asked(), sum(int(plan.opened - plan.closed) for plan in rows)
-        if asked != under_way:
-            raise ConservationError(f"{self.name}: {under_way} calls are under way, but requests wait for {asked}")
+        waiting, under_way = self._asked(), sum(int(plan.opened - plan.closed) for plan in rows)
+        if waiting != under_way:
+            raise ConservationError(f"{self.name}: {under_way} calls are under way, but requests wait for {waiting}")
 
     def _asked(self) -> int:
         """Return the calls of the requests in its threads' hands."""

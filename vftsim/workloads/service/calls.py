@@ -189,11 +189,11 @@ def send_call(sim: Sim, call: Call) -> None:
     port = routes(sim)[call.route].from_port
     size_bytes = plans(sim)[call.plan].size_bytes
     call.tries += 1
-    made = new_packet(sim, flow, port, call.row, call.route, call.uses, size_bytes)
+    packet_record = new_packet(sim, flow, port, call.row, call.route, call.uses, size_bytes)
     window = peers(sim)[call.route].requests
-    begin_message(sim, made, open_bytes(sim, window))
-    widen_sender(sim, window, made, window.round_ns, True)
-    send_or_wait(sim, made)
+    begin_message(sim, packet_record, open_bytes(sim, window))
+    widen_sender(sim, window, packet_record, window.round_ns, True)
+    send_or_wait(sim, packet_record)
 
 
 @service_call.implements(window_bytes)
@@ -210,10 +210,10 @@ def one_way_ns(sim: Sim, packet: Packet) -> int:
 
 def goes_on_at_asker(sim: Sim, packet: int) -> bool:
     """Answer a window or an acknowledgement, and keep what it says of the connection; False: it is an answer."""
-    made = packets(sim)[packet]
-    peer = peers(sim)[made.entity]
-    if made.acked_bytes == 0:
-        widen(sim, peer.answers, packet, one_way_ns(sim, made))
+    packet_record = packets(sim)[packet]
+    peer = peers(sim)[packet_record.entity]
+    if packet_record.acked_bytes == 0:
+        widen(sim, peer.answers, packet, one_way_ns(sim, packet_record))
         return goes_on_in_guest(sim, packet)
     use_next(sim, peer.requests, packet, True)
     put_out_or_wait(sim, packet)
@@ -223,7 +223,7 @@ def goes_on_at_asker(sim: Sim, packet: int) -> bool:
 @service_call.implements(delivered)
 def take_across(sim: Sim, flow: Flow, packet: int) -> None:
     """A packet has left one service: to the other; ``entity`` says by which route."""
-    made = packets(sim)[packet]
-    route = routes(sim)[made.entity]
-    made.port = route.to_port if made.port == route.from_port else route.from_port
+    packet_record = packets(sim)[packet]
+    route = routes(sim)[packet_record.entity]
+    packet_record.port = route.to_port if packet_record.port == route.from_port else route.from_port
     send_across(sim, packet)

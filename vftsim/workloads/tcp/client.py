@@ -312,9 +312,9 @@ class BulkTcpSpec(BulkClientsSpec):
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """An upload needs a sink, a download a source."""
-        wanted = "tcp_sink" if self.direction == "upload" else "tcp_source"
-        if application.kind != wanted:
-            return f"to: '{self.to}': an {self.direction} is directed at a {wanted}"
+        end = "tcp_sink" if self.direction == "upload" else "tcp_source"
+        if application.kind != end:
+            return f"to: '{self.to}': an {self.direction} is directed at a {end}"
         if self.window < self.mss:
             return f"window: {BYTE_COUNT.format(self.window)} hold no segment of {self.mss} B (mss)"
         return super().incompatibility(application, rate_bits_per_s, queue_bytes)

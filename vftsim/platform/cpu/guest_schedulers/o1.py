@@ -194,10 +194,10 @@ def join(sim: Sim, row: int, o1_process: O1Process, array: int) -> None:
     """Put a process behind those of its priority in an array."""
     listed = o1_arrays(sim)[array].listed
     before = 0
-    here = listed.first
-    while here != 0 and o1_processes(sim)[here].priority <= o1_process.priority:
-        before = here
-        here = o1_processes(sim)[here].link
+    current = listed.first
+    while current != 0 and o1_processes(sim)[current].priority <= o1_process.priority:
+        before = current
+        current = o1_processes(sim)[current].link
     o1_list.insert_after(sim, listed, before, row)
     o1_process.array = array
 

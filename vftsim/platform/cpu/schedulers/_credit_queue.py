@@ -47,10 +47,10 @@ def insert(sim: Sim, vcpu: Vcpu, credit_vcpu: CreditVcpu = BESIDE) -> None:
     """Queue a vCPU at its processor: behind all entries that are at least as urgent, up to the first that is less."""
     queue = credit_pcpus(sim)[credit_vcpu.processor].queue
     before = 0
-    here = queue.first
-    while here != 0 and credit_vcpus(sim)[here].priority >= credit_vcpu.priority:
-        before = here
-        here = credit_vcpus(sim)[here].next_queued
+    current = queue.first
+    while current != 0 and credit_vcpus(sim)[current].priority >= credit_vcpu.priority:
+        before = current
+        current = credit_vcpus(sim)[current].next_queued
     queue_list.insert_after(sim, queue, before, vcpu.row)
     credit_vcpu.queued = True
 

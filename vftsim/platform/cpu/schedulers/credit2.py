@@ -342,10 +342,10 @@ def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     queue = credit2_hosts(sim)[host.row].waiting
     credit = credit2_vcpus(sim)[vcpu.row].credit
     before = 0
-    here = queue.first
-    while here != 0 and credit2_vcpus(sim)[here].credit >= credit:
-        before = here
-        here = credit2_vcpus(sim)[here].next_waiting
+    current = queue.first
+    while current != 0 and credit2_vcpus(sim)[current].credit >= credit:
+        before = current
+        current = credit2_vcpus(sim)[current].next_waiting
     waiting_list.insert_after(sim, queue, before, vcpu.row)
     runq_tickle(sim, host, vcpu)
 
@@ -406,13 +406,13 @@ def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int, rules: Credit2Host = B
     From elsewhere it must be ahead by the resistance to migration (tickle_score, is_preemptable).
     """
     running = credit2_pcpus(sim)[row].current
-    there = credit2_vcpus(sim)[running]
-    if rules.rate_limit_ns > TOLERANCE_NS and sim.now_ns - there.since_ns <= rules.rate_limit_ns - TOLERANCE_NS:
+    current = credit2_vcpus(sim)[running]
+    if rules.rate_limit_ns > TOLERANCE_NS and sim.now_ns - current.since_ns <= rules.rate_limit_ns - TOLERANCE_NS:
         return -1
     # What runs burns credit up to now before the two are compared.
     sync(sim, vcpus(sim)[running])
     credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
-    return credit2_vcpu.credit - there.credit - (0 if credit2_vcpu.processor == row else rules.resistance)
+    return credit2_vcpu.credit - current.credit - (0 if credit2_vcpu.processor == row else rules.resistance)
 
 
 def is_current(sim: Sim, credit2_vcpu: Credit2Vcpu, row: int) -> bool:
