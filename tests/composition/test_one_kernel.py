@@ -125,7 +125,7 @@ def test_what_was_made_of_other_files_is_not_taken(
     harm, kept: bytes, shipped: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     made = []
-    monkeypatch.setattr(one_kernel, "_made", lambda triple, cpu: made.append(triple) or kept)
+    monkeypatch.setattr(one_kernel, "_build", lambda triple, cpu: made.append(triple) or kept)
     monkeypatch.setattr(code_cache, "_in_memory", {})
     one_kernel.cache_files.write_made(shipped, "other files", kept)
     shipped.write_bytes(harm(shipped.read_bytes()))

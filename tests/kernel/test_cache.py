@@ -193,13 +193,13 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_run(tmp_path: Path, mon
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("VFTSIM_CACHE_DIR", str(blocked))
-    make, made = object_code.made, []
+    make, made = object_code.compiled, []
 
     def counted(*what: str) -> bytes:
         made.append(1)
         return make(*what)
 
-    monkeypatch.setattr(object_code, "made", counted)
+    monkeypatch.setattr(object_code, "compiled", counted)
     for warns in (pytest.warns(CacheWarning, match="the kernel cache is not used .*file"), nullcontext()):
         with warns:
             engine = CompiledEngine(toy.linked())

@@ -48,7 +48,7 @@ def compiled(function, types):
     source = textwrap.dedent(inspect.getsource(function))
     source = source.replace(f"def {function.__name__}", "def f", 1)
     text, result = entry_of(source, types)
-    loaded = object_code.Loaded(object_code.made(text), ["called"])
+    loaded = object_code.Loaded(object_code.compiled(text), ["called"])
     call = ctypes.CFUNCTYPE(CTYPES[result], *(CTYPES[t] for t in types))(loaded.address("called"))
     call.loaded = loaded
     return call

@@ -113,8 +113,8 @@ def year(tiny):
 
 
 def test_the_simulated_failovers_enter(year):
-    by_kind = {row["mechanism"]: row for row in year.rows}
-    lockstep = by_kind["lockstep"]
+    machines = {row["mechanism"]: row for row in year.rows}
+    lockstep = machines["lockstep"]
     # lock, go-live and at most the heartbeat's timeout; delay and copy of 4 GiB
     assert 2.1 < lockstep["outage_s"] < 3.5
     assert 2.0 < lockstep["backup_outage_s"] < 3.3
@@ -128,11 +128,11 @@ def test_the_simulated_failovers_enter(year):
 
 
 def test_what_does_not_come_back_is_restarted(year):
-    by_kind = {row["mechanism"]: row for row in year.rows}
-    assert by_kind["none"]["outage_s"] == 90.0
-    assert by_kind["none"]["failed_per_year"] == pytest.approx(10 * 90.0 * YEAR_S / (YEAR_S + 90.0))
-    assert 76.0 < by_kind["ha_restart"]["outage_s"] < 77.5
-    assert math.isinf(by_kind["ha_restart"]["reprotection_s"])
+    machines = {row["mechanism"]: row for row in year.rows}
+    assert machines["none"]["outage_s"] == 90.0
+    assert machines["none"]["failed_per_year"] == pytest.approx(10 * 90.0 * YEAR_S / (YEAR_S + 90.0))
+    assert 76.0 < machines["ha_restart"]["outage_s"] < 77.5
+    assert math.isinf(machines["ha_restart"]["reprotection_s"])
 
 
 def test_it_prints_and_is_json(year, capsys):
@@ -189,7 +189,7 @@ def test_a_year_is_the_chain_of_single_faults_measured_apart(kind):
     """Effects of both hosts' failures in episodes of years, from packet to packet at instants of their own."""
     model = load_model(MIXED, ["faults=[]", "workloads.load.gap_cv=0"])
     (year,) = availability_study(model, [kind], HostFailures(864_000.0), Crashes(4), Execution(1, 1)).rows
-    chain = simulated_years(model, [kind], HostFailures(864_000.0), 2, 4, Execution(1, 1)).found[kind]
+    chain = simulated_years(model, [kind], HostFailures(864_000.0), 2, 4, Execution(1, 1)).years[kind]
     assert year["downtime_s_per_year"] == pytest.approx(chain.chain_down_s, rel=0.05)
     assert year["unprotected_h_per_year"] == pytest.approx(chain.chain_unprotected_s / 3600.0, rel=0.01)
 

@@ -348,7 +348,7 @@ def test_a_machine_without_a_kernel_says_why(monkeypatch):
     try:
         assert module.versions("compiled")["kernel"] == "none (no LLVM)"
         monkeypatch.delenv("VFTSIM_ENGINE", raising=False)
-        assert module.engine_of_here() == "simpy"
+        assert module.installed_engine() == "simpy"
     finally:
         module._kernel.cache_clear()
 

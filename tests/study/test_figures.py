@@ -126,7 +126,7 @@ def test_a_point_of_a_sweep_without_the_figure_asked_for_has_none(tmp_path):
     held, axis = "domains.vm.protection.output_held", ["workloads.load.clients=1"]
     grid = make_grid(str(tmp_path / "loop.yaml"), None, axis, (), "none,checkpoint")
     found = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1), figures=["output_held"])
-    assert [list(of_point.values[0]) for of_point in found.found] == [[], [held]]
+    assert [list(of_point.values[0]) for of_point in found.of_points] == [[], [held]]
     assert list(found.results["figure"]) == [held]
     alone = make_grid(str(tmp_path / "loop.yaml"), None, axis, (), "none")
     with pytest.raises(UsageError, match="there is no figure 'output_held'"):
@@ -282,7 +282,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     assert "lost, workloads.calls" in {
         chart.title for chart in run_charts(found.figures_found, found.model.spec, found.records)
     }, "as a chart"
-    assert "workloads.calls.step_1.lost_share" in Reader((), 0.95).read(found.records).found, "in a sweep"
+    assert "workloads.calls.step_1.lost_share" in Reader((), 0.95).read(found.records).estimates, "in a sweep"
     assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)
     assert ("step_1", "lost") in observations_of(found.records[0][1]), "in a dataset, a fit and a prediction"

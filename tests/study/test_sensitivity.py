@@ -13,7 +13,7 @@ from vftsim.stats import Estimate
 from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.points import price_ranges, read_range, span_of, values_outside
 from vftsim.study.designs.runner import Evaluator, simulate
-from vftsim.study.designs.sensitivity import COMMAND, Asked, Request, sensitivity, short_names
+from vftsim.study.designs.sensitivity import COMMAND, Request, Response, sensitivity, short_names
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.store import resumable_store
@@ -148,7 +148,7 @@ def test_a_step_may_be_named_by_its_number(tiny_path, tmp_path):
     asked = Request(str(tiny_path), shorter, figure, spans, base, replications=1)
     asked.check()
     with resumable_store(tmp_path / "s", COMMAND) as store:
-        in_use, ends, _ = Asked(asked, figure, Evaluator(0.95, Execution(1, 1, store=store))).one_at_a_time()
+        in_use, ends, _ = Response(asked, figure, Evaluator(0.95, Execution(1, 1, store=store))).one_at_a_time()
     assert in_use.mean == pytest.approx(34.0, rel=0.2), "10 attempts of 8.5 touches of 4 ms"
     low, high = ends["workloads.calls.steps.initial"]
     assert low.mean < -1.0

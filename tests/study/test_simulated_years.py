@@ -186,7 +186,7 @@ def test_a_load_with_longer_gaps_than_outages_is_told():
     load = "workloads={load: {kind: open_requests, to: vm, rate: 2 /min, gap_cv: 0}}"
     seldom = load_model(MODEL, [load, "faults=[]"])
     found = simulated_years(seldom, ("lockstep",), HostFailures(10 * DAY_S), 2, 2, Execution(1, 1))
-    (pair,) = found.found.values()
+    (pair,) = found.years.values()
     assert 36.5 * 2.0 < pair.chain_down_s < 36.5 * 4.0
     shown = " ".join(as_text(found.blocks(), 200).split())
     assert "lockstep: the load leaves up to 30 s between packets without faults" in shown
@@ -270,7 +270,7 @@ def test_a_fault_strikes_the_domain_that_it_names():
 def test_a_pair_that_is_never_restored_is_a_machine_that_is_restarted(kind):
     """Of both hosts' failures one is the first; from then on each failure of the host costs a restart, for ever."""
     never = load_model(MODEL, [f"domains.vm.protection={{kind: {kind}, reprotection: null}}", "faults=[]"])
-    found = simulated_years(never, (kind,), HostFailures(10 * DAY_S), 2, 2, Execution(1, 1)).found[kind]
+    found = simulated_years(never, (kind,), HostFailures(10 * DAY_S), 2, 2, Execution(1, 1)).years[kind]
     alone_s = restart_unavailability(10 * DAY_S, RESTART_S) * YEAR_S
     assert found.chain_down_s == pytest.approx(alone_s, rel=1e-9)
     assert found.down_s.mean == pytest.approx(alone_s, rel=0.01)
@@ -281,15 +281,15 @@ def test_a_pair_that_is_never_restored_is_a_machine_that_is_restarted(kind):
 @pytest.mark.thorough
 def test_two_years_beside_the_chain_and_in_words():
     found = simulated_years(load_model(MODEL), ("none", "event_sync"), HostFailures(60 * DAY_S), 2, 4, Execution(1, 1))
-    for each in found.found.values():
+    for each in found.years.values():
         assert each.down_s.mean == pytest.approx(each.chain_down_s, rel=0.02)
         for year in each.years:
             assert sum(year.down_by.values()) == pytest.approx(year.down_s)
-    none, pair = found.found["none"], found.found["event_sync"]
+    none, pair = found.years["none"], found.years["event_sync"]
     # The same faults strike every mechanism.
     assert [each.drawn["primary host"] for each in none.years] == [each.drawn["primary host"] for each in pair.years]
     assert none.down_s.mean > pair.down_s.mean
-    for each in found.found.values():
+    for each in found.years.values():
         assert sum(each.down_by_s.values()) == pytest.approx(each.down_s.mean), "parts add up to the whole"
     # Without a backup it is unprotected whenever it is up.
     assert none.unprotected_s.mean + sum(drawn_year.down_s for drawn_year in none.years) / 2 == pytest.approx(YEAR_S)
@@ -307,19 +307,21 @@ def test_two_years_beside_the_chain_and_in_words():
 def test_failures_of_both_hosts_cost_a_restart_by_hand():
     """At 50 % half of the failures of a host take the backup with it, one in 100 days: 3.65 a year of 77 s each."""
     failures = HostFailures(50 * DAY_S, RESTART_S, common_percent=50.0)
-    found = simulated_years(load_model(MODEL), ("none", "event_sync"), failures, 4, 4, Execution(1, 1)).found
+    found = simulated_years(load_model(MODEL), ("none", "event_sync"), failures, 4, 4, Execution(1, 1)).years
     pair = found["event_sync"]
     assert pair.down_by_s["both hosts"] == pytest.approx(3.6525 * RESTART_S, rel=0.01)
     assert pair.down_s.mean == pytest.approx(pair.chain_down_s, rel=0.02)
-    apart = simulated_years(load_model(MODEL), ("none",), HostFailures(50 * DAY_S), 2, 4, Execution(1, 1)).found["none"]
-    assert found["none"].chain_down_s == pytest.approx(apart.chain_down_s, rel=0.02), "who has no backup loses nothing"
+    alone = simulated_years(load_model(MODEL), ("none",), HostFailures(50 * DAY_S), 2, 4, Execution(1, 1))
+    assert found["none"].chain_down_s == pytest.approx(alone.years["none"].chain_down_s, rel=0.02), (
+        "who has no backup loses nothing"
+    )
 
 
 @pytest.mark.slow
 def test_ten_years_of_every_mechanism_agree_with_its_chain():
     found = simulated_years(load_model(MODEL), kinds_named(ALL), HostFailures(10 * DAY_S), 10, 10, Execution(1, 2))
-    beyond = [kind for kind, each in found.found.items() if not each.agrees]
+    beyond = [kind for kind, each in found.years.items() if not each.agrees]
     # Intervals of 95 % each.
     assert len(beyond) <= 1
-    for each in found.found.values():
+    for each in found.years.values():
         assert each.down_s.mean == pytest.approx(each.chain_down_s, rel=0.1)

@@ -248,7 +248,7 @@ def test_a_study_goes_on_with_more_points_and_replications(tmp_path, monkeypatch
     )
     second = run_study_file(more, many, tmp_path / "s", Execution(1, 1))
     assert (second.finished, second.already, sorted(ran)) == (9, 4, [0, 1, 2, 2, 2])
-    assert second.found[0].values[1] == first.found[0].values[1]
+    assert second.of_points[0].values[1] == first.of_points[0].values[1]
 
 
 def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
@@ -298,7 +298,7 @@ def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
         points(tmp_path, text + rule)
     spec, found = points(tmp_path, text.replace(COUNT, rule))
     result = run_study_file(spec, found, tmp_path / "s", Execution(1, 1))
-    counts = [len(of_point.values) for of_point in result.found]
+    counts = [len(of_point.values) for of_point in result.of_points]
     assert counts[0] == 15, "the first look, and five that confirm it"
     assert counts[1] == 22, "nearly full, much spread: all that it may take"
     assert result.unreached == [1]

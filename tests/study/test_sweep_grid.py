@@ -189,9 +189,9 @@ def media(delivered, dropped):
 
 def test_loss_is_a_ratio_of_sums_and_never_zero_plus_minus_zero():
     names = ["media.loss", "media.loss_event_rate"]
-    found = Reader(names, 0.95).read([(0, media(90, 10)), (1, media(300, 0))]).found
+    found = Reader(names, 0.95).read([(0, media(90, 10)), (1, media(300, 0))]).estimates
     assert found["workloads.media.loss"][1].mean == pytest.approx(100 * 10 / 400), "not the mean of 10 % and 0 %"
     assert found["workloads.media.loss_event_rate"][1].mean == pytest.approx(0.5)
-    none = Reader([], 0.95).read([(0, media(300, 0)), (1, media(300, 0))]).found["workloads.media.loss"][1]
+    none = Reader([], 0.95).read([(0, media(300, 0)), (1, media(300, 0))]).estimates["workloads.media.loss"][1]
     assert (none.mean, none.kind) == (0.0, "range")
     assert not none.is_interval, "a burst that was not seen may be of any size"

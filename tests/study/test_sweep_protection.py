@@ -96,7 +96,7 @@ def of(result, kind, interval):
     point = next(
         p for p in result.points if (p.values["protection"], p.values["checkpoint_interval"]) == (kind, interval)
     )
-    return [result.found[point.number].values[n] for n in range(2)]
+    return [result.of_points[point.number].values[n] for n in range(2)]
 
 
 def test_crossovers_of_a_sweep(swept):

@@ -49,10 +49,10 @@ def test_a_point_is_what_run_media_gives(tmp_path):
     spec = load_model("xen-media", [*SMALL, "workloads.media.streams=20"]).spec
     alone = run_model(spec, 5, 1)
     outcomes = alone.whole.outcomes
-    assert result.found[1].values[1]["workloads.media.delay.p99"] == outcomes["workloads.media"].delay_ms(99) > 0
-    assert result.found[1].values[1]["domains.media.cpu"] == outcomes["domains.media"].cpu
+    assert result.of_points[1].values[1]["workloads.media.delay.p99"] == outcomes["workloads.media"].delay_ms(99) > 0
+    assert result.of_points[1].values[1]["domains.media.cpu"] == outcomes["domains.media"].cpu
     again = run_sweep(small_grid(), tmp_path / "s", 2, Execution(5, 1), figures=["media.delivered"])
-    assert (again.already, again.found[1].values[1]) == (
+    assert (again.already, again.of_points[1].values[1]) == (
         4,
         {"workloads.media.delivered": outcomes["workloads.media"].delivered},
     ), "any figure is told from what is there"
@@ -66,7 +66,7 @@ def test_an_axis_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path):
     result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1), figures=["calls.rate"])
     table = result.replications
     assert list(table[f"set.{rate}"]) == ["10 /s", "90 /s"]
-    assert list(table[rate]) == [of_point.values[0][rate] for of_point in result.found]
+    assert list(table[rate]) == [of_point.values[0][rate] for of_point in result.of_points]
     assert set(result.results[rate]) == {"10 /s", "90 /s"}, "figures are in rows there"
 
 
@@ -94,7 +94,7 @@ def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "simulate", lambda task, *_: ran.append(task) or NOTHING)
     more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, Execution(1, 1))
     assert (more.already, [task.spec.workloads["media"].streams for task in ran]) == (2, [30])
-    assert [each.marks for each in more.found[:2]] == [each.marks for each in first.found]
+    assert [each.marks for each in more.of_points[:2]] == [each.marks for each in first.of_points]
     for more, seed, other in (
         ([], 2, {}),
         (["measure.duration=200 ms"], 1, {}),

@@ -17,7 +17,7 @@ from vftsim.study.designs.capacity_search import CapacityRequest, SearchSettings
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest
-from vftsim.study.designs.experiment import Found
+from vftsim.study.designs.experiment import ExperimentResult
 from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.run import _led, run_study
 from vftsim.study.execution import Execution
@@ -165,7 +165,7 @@ def test_a_sweep_of_mechanisms_does_not_name_the_mechanism_again(path):
     grid = make_grid(str(path), None, ["domains.sut.weight=1,2"], [], "none,checkpoint")
     named = {key for point in grid.points for key in point.model.spec.calibrated.not_covered}
     assert "domains.sut.protection" in named
-    result = Found(grid, grid.points.bases, [], {}, [])
+    result = ExperimentResult(grid, grid.points.bases, [], {}, [])
     assert result.not_covered == ["domains.sut.weight"]
 
 

@@ -37,9 +37,9 @@ def test_what_does_not_settle_is_not_enough(tiny):
 def test_the_pilots_see_the_start_of_the_step(tiny_path):
     """60 s at 5 attempts a second, sampled each second from the first: 60 samples a series."""
     study = warm_up_study(load_model(tiny_path, LONG), Execution(1, 1), 5.0)
-    assert {found.length for found in study.found.values()} == {60}
-    assert {found.pilots for found in study.found.values()} == {PILOTS}
-    assert study.found["cpu_percent"].averaged[-1] == pytest.approx(5 * 8.5 * 0.4, rel=0.5)
+    assert {found.length for found in study.by_figure.values()} == {60}
+    assert {found.pilots for found in study.by_figure.values()} == {PILOTS}
+    assert study.by_figure["cpu_percent"].averaged[-1] == pytest.approx(5 * 8.5 * 0.4, rel=0.5)
 
 
 def test_other_systems_have_no_series():

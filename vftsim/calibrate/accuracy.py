@@ -102,29 +102,29 @@ class Verdict:
     environment: str = ""
 
 
-def labelled(environment: str, seen: Observations) -> Observations:
+def labelled(environment: str, observations: Observations) -> Observations:
     """Return the observations of an environment with the names of its phases in full: ``environment/phase``."""
-    return {(f"{environment}/{phase}", quantity): value for (phase, quantity), value in seen.items()}
+    return {(f"{environment}/{phase}", quantity): value for (phase, quantity), value in observations.items()}
 
 
 def rows_of(
     data: Observations,
     runs: Sequence[Observations],
-    wanted: Callable[[str], bool],
+    is_wanted: Callable[[str], bool],
     sample_of: Callable[[str], str],
     nulls_of: Callable[[str, str], Mapping[str, float]],
 ) -> list[Row]:
     """Return a row for every measured number that the runs have too.
 
     Phases are called ``environment/phase`` in the measured data, which have the order of the rows, and in the runs,
-    one for each replication; one that stopped early lacks the later phases.  ``wanted`` tells whether a quantity is
+    one for each replication; one that stopped early lacks the later phases.  ``is_wanted`` tells whether a quantity is
     compared, ``sample_of`` what a run was used for (:attr:`Row.sample`), ``nulls_of`` what null models give of a run's
     quantity.
     """
     rows = []
     for (run, quantity), measured in data.items():
-        values = [seen[run, quantity] for seen in runs if (run, quantity) in seen]
-        if not values or not wanted(quantity):
+        values = [run_figures[run, quantity] for run_figures in runs if (run, quantity) in run_figures]
+        if not values or not is_wanted(quantity):
             continue
         environment, _, phase = run.partition("/")
         low, high = central_range(values)
@@ -228,7 +228,7 @@ class Base:
         return math.exp(value) if self.is_of_logarithms else value
 
 
-def known(nulls: Mapping[str, float | None]) -> dict[str, float]:
+def present_nulls(nulls: Mapping[str, float | None]) -> dict[str, float]:
     """Return the nulls that say something."""
     return {name: value for name, value in nulls.items() if value is not None}
 

@@ -19,8 +19,8 @@ from vftsim.calibrate.accuracy import (
     Verdict,
     beside_nulls,
     is_percentile,
-    known,
     labelled,
+    present_nulls,
     rows_of,
     step_number,
 )
@@ -69,9 +69,9 @@ def planned(
     return plays
 
 
-def judge(result: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
+def judge(result: Validated, spec: ValidationSpec, plays: Plays, runs_of: Mapping[str, list[Observations]]) -> None:
     for name, model in plays.models.items():
-        environment, data, runs = spec.environments[name], plays.data[name], seen[name]
+        environment, data, runs = spec.environments[name], plays.data[name], runs_of[name]
         result.data_sha256[name] = data_sha256(data, data)
         result.warnings += [*warnings(plays.folder, name, data), *_not_played(name, data)]
         result.warnings += [f"{name}: {line}" for line in at_other_loads(runs, data)]
@@ -79,7 +79,7 @@ def judge(result: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[s
         if ramp := system_of(shipped_ramps(), plays.dataset, name):
             result.left_out += left_out(shipped_ramps(), ramp, runs)
         if environment.edge_step is not None:
-            edge = seen[f"{name}/step_{environment.edge_step}"]
+            edge = runs_of[f"{name}/step_{environment.edge_step}"]
             rows = compared(name, environment, data, edge, _EDGE_QUANTITIES)
             result.edge_rows += rows
             result.add(name, [edge_verdict(rows)])
@@ -150,7 +150,7 @@ def nulls_of(spec: EnvironmentSpec, data: Observations, phase: str, quantity: st
     if step_number(phase) == 0:
         return {}
     base, load = Base.of(data, fitted_steps(spec), quantity), data[phase, "load"]
-    return known({LINE: base.curve(load, 1), PARABOLA: base.curve(load, 2), QUEUE: base.queue(load)})
+    return present_nulls({LINE: base.curve(load, 1), PARABOLA: base.curve(load, 2), QUEUE: base.queue(load)})
 
 
 def fitted_steps(spec: EnvironmentSpec) -> list[str]:
@@ -207,22 +207,22 @@ def _cpu(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> Verdic
         return Verdict("CPU of held-out steps", False, "no held-out step below the limit was reached")
     worst = max(held, key=lambda r: abs(r.error))
     text = f"CPU of held-out steps up to {targets.cpu_up_to:g} % within {spec.cpu_points:g} points"
-    found = f"worst {worst.error:+.2f} ({worst.phase}), {len(held)} steps"
-    return Verdict(text, abs(worst.error) <= spec.cpu_points, found)
+    worst_text = f"worst {worst.error:+.2f} ({worst.phase}), {len(held)} steps"
+    return Verdict(text, abs(worst.error) <= spec.cpu_points, worst_text)
 
 
-def _median(what: str, limit: float, rows: list[Row]) -> Verdict:
+def _median(steps: str, limit: float, rows: list[Row]) -> Verdict:
     median = 100.0 * float(np.median([abs(row.error) for row in rows])) if rows else float("nan")
-    text = f"median error of the delay percentiles, {what}, at most {limit:g} %"
+    text = f"median error of the delay percentiles, {steps}, at most {limit:g} %"
     return Verdict(text, median <= limit, f"{median:.1f} % over {len(rows)} percentiles")
 
 
-def _worst(what: str, limit: float, rows: list[Row]) -> Verdict:
+def _worst(steps: str, limit: float, rows: list[Row]) -> Verdict:
     if not rows:
-        return Verdict(f"worst error of the delay percentiles, {what}", False, "no rows")
+        return Verdict(f"worst error of the delay percentiles, {steps}", False, "no rows")
     worst = max(rows, key=lambda r: abs(r.error))
     error = 100.0 * worst.error
-    text = f"worst error of the delay percentiles, {what}, at most {limit:g} %"
+    text = f"worst error of the delay percentiles, {steps}, at most {limit:g} %"
     return Verdict(text, abs(error) <= limit, f"{error:+.0f} % ({worst.quantity})")
 
 

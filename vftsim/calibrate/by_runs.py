@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vftsim.calibrate.accuracy import LINE, QUEUE, WITHOUT, Base, Row, Verdict, beside_nulls, known, rows_of
+from vftsim.calibrate.accuracy import LINE, QUEUE, WITHOUT, Base, Row, Verdict, beside_nulls, present_nulls, rows_of
 from vftsim.calibrate.capacities import left_out, system_of
 from vftsim.calibrate.definition import check_environments, check_measured, matches, run_of
 from vftsim.calibrate.figures import check_cpu, others, unit_of_figure
@@ -43,13 +43,13 @@ def planned(
     return plays
 
 
-def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
+def judge(result: Validated, spec: RunValidationSpec, plays: Plays, runs_of: Mapping[str, list[Observations]]) -> None:
     data, dataset = plays.data[""], plays.dataset
-    brought = {name: [at_measured_traffic(run, data, plays.models) for run in runs] for name, runs in seen.items()}
+    brought = {name: [at_measured_traffic(run, data, plays.models) for run in runs] for name, runs in runs_of.items()}
     result.rows = compared(spec, data, brought, alone_of(spec, dataset))
-    result.warnings += [*not_given(spec, data, brought), *at_other_loads(together(seen.values()), data)]
+    result.warnings += [*not_given(spec, data, brought), *at_other_loads(together(runs_of.values()), data)]
     result.warnings += silent_nulls(spec, result.rows)
-    for environment in dict.fromkeys(name.partition("/")[0] for name in seen):
+    for environment in dict.fromkeys(name.partition("/")[0] for name in runs_of):
         if ramp := system_of(shipped_ramps(), dataset, environment):
             runs = together(each for name, each in brought.items() if name.startswith(f"{environment}/"))
             result.left_out += left_out(shipped_ramps(), ramp, runs)
@@ -68,28 +68,28 @@ def together(runs: Iterable[Sequence[Observations]]) -> list[Observations]:
 
 
 def compared(
-    spec: RunValidationSpec, data: Observations, seen: Mapping[str, Sequence[Observations]], alone: Observations
+    spec: RunValidationSpec, data: Observations, runs_of: Mapping[str, Sequence[Observations]], alone: Observations
 ) -> list[Row]:
     """Return the rows of the runs that were played, by what was measured of them and of the system alone."""
     return rows_of(
         data,
-        together(seen.values()),
+        together(runs_of.values()),
         partial(_is_compared, spec),
         lambda run: "in" if run in spec.fitted else "out",
         lambda run, quantity: nulls_of(spec, alone, run, quantity, data[run, "load"]),
     )
 
 
-def not_given(spec: RunValidationSpec, data: Observations, seen: Mapping[str, Sequence[Observations]]) -> list[str]:
+def not_given(spec: RunValidationSpec, data: Observations, played: Mapping[str, Sequence[Observations]]) -> list[str]:
     """Return a line for every quantity to compare that was measured in runs in which the model does not have it."""
-    given = {key for runs in seen.values() for run in runs for key in run}
+    present = {key for runs in played.values() for run in runs for key in run}
     runs_of: dict[str, list[str]] = {}
     for run, quantity in data:
-        if run in seen and _is_compared(spec, quantity) and (run, quantity) not in given:
+        if run in played and _is_compared(spec, quantity) and (run, quantity) not in present:
             runs_of.setdefault(quantity, []).append(run)
     return [
         f"{shown(quantity)} was measured in {listing(runs)}, but the model does not have it there; nothing is compared"
-        f"{others(quantity, (name for _, name in given))}"
+        f"{others(quantity, (name for _, name in present))}"
         for quantity, runs in runs_of.items()
     ]
 
@@ -120,7 +120,7 @@ def nulls_of(spec: RunValidationSpec, alone: Observations, label: str, quantity:
     fitted = Base.of(alone, [run.removeprefix(base) for run in spec.fitted if run.startswith(base)], quantity)
     every = Base.of(alone, list(dict.fromkeys(phase for phase, _ in alone)), quantity)
     without = None if environment == spec.nulls.base else every.between(load)
-    return known({LINE: fitted.curve(load, 1), QUEUE: fitted.queue(load, share), WITHOUT: without})
+    return present_nulls({LINE: fitted.curve(load, 1), QUEUE: fitted.queue(load, share), WITHOUT: without})
 
 
 def verdict_beside(
@@ -135,12 +135,12 @@ def verdict_beside(
 def _judged(
     spec: RunValidationSpec, target: RunTarget, data: Observations, repeats: Repeats, about: list[Row]
 ) -> list[Verdict]:
-    what = ", ".join(target.quantities)
+    quantities = ", ".join(target.quantities)
     if not about:
-        return [Verdict(f"{what} of predicted runs", False, "no such row")]
+        return [Verdict(f"{quantities} of predicted runs", False, "no such row")]
     if target.median is not None:
         median = 100.0 * float(np.median([_relative(row) for row in about]))
-        text = f"median error of {what} at most {target.median:g} %"
+        text = f"median error of {quantities} at most {target.median:g} %"
         return [Verdict(text, median <= target.median, f"{median:.1f} % over {len(about)}")]
     assert target.points is not None
     noise = [(row, *_range_of(spec, row, data, repeats)) for row in about]
@@ -151,7 +151,7 @@ def _judged(
     several = len({row.quantity for row in about}) > 1
     return [
         Verdict(
-            f"{what} within {target.points:g} {'points' if unit == '%' else unit} beyond the range of repeats",
+            f"{quantities} within {target.points:g} {'points' if unit == '%' else unit} beyond the range of repeats",
             met == len(beyond),
             f"{met} of {len(beyond)}; worst {worst:.1f} ({where.run}{f', {where.quantity}' if several else ''})",
         )

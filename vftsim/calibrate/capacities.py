@@ -99,8 +99,8 @@ def null_capacities(cpu: Base, loads: Sequence[float]) -> dict[str, float]:
     capacities = {}
     for null, curve in curves.items():
         needed = [curve(load) for load in loads]
-        if known := [percent for percent in needed if percent is not None]:
-            carried = sum(1 for _ in takewhile(lambda percent: percent < FULL_PERCENT, known))
+        if percents := [percent for percent in needed if percent is not None]:
+            carried = sum(1 for _ in takewhile(lambda percent: percent < FULL_PERCENT, percents))
             capacities[null] = loads[carried - 1] if carried else 0.0
     return capacities
 
@@ -108,7 +108,7 @@ def null_capacities(cpu: Base, loads: Sequence[float]) -> dict[str, float]:
 def ratio_rows(rows: Iterable[CapacityRow]) -> list[RatioRow]:
     """Return each environment's capacities relative to the first one's, replication by replication."""
     firsts: dict[float, CapacityRow] = {}
-    found = []
+    beside_first = []
     for row in rows:
         first = firsts.setdefault(row.limit_percent, row)
         pairs = zip(row.replications, first.replications, strict=True)
@@ -116,8 +116,9 @@ def ratio_rows(rows: Iterable[CapacityRow]) -> list[RatioRow]:
         if first is not row and ratios and first.measured:
             measured, predicted = row.measured / first.measured, float(np.median(ratios))
             environments, (low, high) = (row.environment, first.environment), central_range(ratios)
-            found.append(RatioRow(*environments, row.limit_percent, measured, predicted, low, high, len(ratios)))
-    return found
+            ends = measured, predicted, low, high
+            beside_first.append(RatioRow(*environments, row.limit_percent, *ends, len(ratios)))
+    return beside_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +146,17 @@ class LeftOut:
         return {**asdict(self), "held": list(self.held)}
 
 
-def system_of(known: Mapping[str, Ramp], dataset: Path, environment: str) -> Ramp | None:
+def system_of(ramps: Mapping[str, Ramp], dataset: Path, environment: str) -> Ramp | None:
     """Return the system that an environment of a dataset is, if its ramp is known."""
     source = (dataset_file(dataset).resolve(), environment)
-    return next((ramp for ramp in known.values() if ramp.source == source), None)
+    return next((ramp for ramp in ramps.values() if ramp.source == source), None)
 
 
-def left_out(known: Mapping[str, Ramp], ramp: Ramp, runs: Sequence[Observations]) -> Iterable[LeftOut]:
+def left_out(ramps: Mapping[str, Ramp], ramp: Ramp, runs: Sequence[Observations]) -> Iterable[LeftOut]:
     """Yield what is learned without a system, for its model's runs and for its own record."""
     full = {"the model": full_load(mean_steps([load_steps(run) for run in runs])), "its own record": ramp.full}
     measured = tuple(capacity_at(ramp.steps, limit) for limit in LIMITS_PERCENT)
-    systems = [each for each in known.values() if each is not ramp]
+    systems = [each for each in ramps.values() if each is not ramp]
     labs = [each for each in systems if not ramp.source or not each.source or each.source[0] != ramp.source[0]]
     for whose, load in full.items():
         for name, others in (("other systems", systems), ("other laboratories", labs)):

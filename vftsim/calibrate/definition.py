@@ -124,8 +124,8 @@ class CalibrationSpec(Spec):
             raise ValueError("has settings of phases, which need environments: there each phase is a run by itself")
         for label in (*self.in_sample, *self.held_out) if self.environments else ():
             run_of(label, self.environments)
-        if both := [label for label in self.held_out if label in self.in_sample]:
-            raise ValueError(f"has {shown(both[0])} both in sample and held out; what is fitted is not held out")
+        if in_both := [label for label in self.held_out if label in self.in_sample]:
+            raise ValueError(f"has {shown(in_both[0])} both in sample and held out; what is fitted is not held out")
         return self
 
     @model_validator(mode="after")
@@ -184,10 +184,10 @@ def matches(name: str, pattern: str) -> bool:
 
 def check_environments(tree: Node, names: Iterable[str], measured: Iterable[str], key: str = "environments") -> None:
     """Refuse an environment, named at a key of the file, that is none of those measured."""
-    there = list(measured)
+    environments = list(measured)
     for name in names:
-        if name not in there:
-            message = f"the dataset has no environment {shown(name)}{instead(name, there, 'it has')}"
+        if name not in environments:
+            message = f"the dataset has no environment {shown(name)}{instead(name, environments, 'it has')}"
             raise tree.at(key).error(message, key)
 
 

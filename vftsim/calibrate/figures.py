@@ -37,11 +37,11 @@ def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
     return observations_of(run_model(spec, seed, replication))
 
 
-def as_run(seen: Observations, label: str) -> Observations:
+def as_run(observations: Observations, label: str) -> Observations:
     """Return the observations of the run ``environment/phase``: of the phase of that name, else of the last one."""
-    phase_name, last = label.partition("/")[2], list(seen)[-1][0]
-    wanted = phase_name if any(phase == phase_name for phase, _ in seen) else last
-    return {(label, quantity): value for (phase, quantity), value in seen.items() if phase == wanted}
+    phase_name, last = label.partition("/")[2], list(observations)[-1][0]
+    phase_of_run = phase_name if any(phase == phase_name for phase, _ in observations) else last
+    return {(label, quantity): value for (phase, quantity), value in observations.items() if phase == phase_of_run}
 
 
 def observations_of(record: RunRecord) -> Observations:
@@ -136,20 +136,20 @@ def delay_percentiles() -> frozenset[str]:
     )
 
 
-def others(quantity: str, given: Iterable[str]) -> str:
+def others(quantity: str, quantities: Iterable[str]) -> str:
     """Return the end of a message about a quantity that a model does not have: of those it has the same statistic."""
-    names, statistic = sorted(set(given)), quantity.partition("/")[2]
+    names, statistic = sorted(set(quantities)), quantity.partition("/")[2]
     alike = [name for name in names if name.partition("/")[2] == statistic] or names
     return f"{instead(quantity, alike, 'it has')} (rename: in the dataset, --rename of an import)"
 
 
-def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) -> None:
+def check_present(observations: Observations, keys: Mapping[tuple[str, str], object]) -> None:
     """Refuse quantities that a run did not give, the nearest name first."""
     for phase, quantity in keys:
-        given = {name for label, name in seen if label == phase}
-        if given and quantity not in given:
+        names = {name for label, name in observations if label == phase}
+        if names and quantity not in names:
             raise UsageError(
-                f"the fit is to {shown(quantity)}, which the model does not have in '{phase}'{others(quantity, given)}"
+                f"the fit is to {shown(quantity)}, which the model does not have in '{phase}'{others(quantity, names)}"
             )
 
 
@@ -180,15 +180,15 @@ def restated(dataset: Dataset, observations: Observations) -> Observations:
 
 def check_units(dataset: Dataset) -> None:
     """Refuse quantities that the model gives in another kind of unit, with file and column."""
-    for quantity, seen in dataset.units().items():
+    for quantity, column in dataset.units().items():
         unit = unit_of_figure(quantity)
-        if unit is not None and unit != seen.unit:
+        if unit is not None and unit != column.unit:
             raise ModelFileError(
-                f"{quantity} is in {unit} in the model, not in {seen.unit}; mend the unit in {dataset.path.name}, or "
+                f"{quantity} is in {unit} in the model, not in {column.unit}; mend the unit in {dataset.path.name}, or "
                 "name another metric",
-                seen.file,
+                column.file,
                 1,
-                seen.column,
+                column.column,
             )
 
 

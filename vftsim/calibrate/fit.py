@@ -71,10 +71,10 @@ def parameter_values(
 def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, str]]:
     """Return the observations that the fit uses, in a fixed order."""
     patterns = set(definition.quantities)
-    wanted = patterns | (delay_percentiles() if "delays" in patterns else frozenset())
+    expanded = patterns | (delay_percentiles() if "delays" in patterns else frozenset())
 
     def is_used(phase: str, quantity: str) -> bool:
-        return quantity in wanted or any(matches(f"{phase}/{quantity}", pattern) for pattern in patterns)
+        return quantity in expanded or any(matches(f"{phase}/{quantity}", pattern) for pattern in patterns)
 
     return sorted(key for key in data if key[0] in definition.in_sample and is_used(*key))
 
@@ -193,14 +193,14 @@ class Search:
 
     def apart(self, end: Any, replications: int) -> list[Array]:
         """Return the residuals of each replication where a search ended."""
-        there = self.low + end.x * self.span
-        self.evaluate([there], replications)
-        return self.evaluate.apart(there, replications)
+        values = self.low + end.x * self.span
+        self.evaluate([values], replications)
+        return self.evaluate.apart(values, replications)
 
     def _jacobian(self, units: Array, replications: int) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
-        here, *moved = self.residuals([units, *(units + np.diag(steps))], replications)
-        return np.array([(there - here) / step for there, step in zip(moved, steps, strict=True)]).T
+        begun, *moved = self.residuals([units, *(units + np.diag(steps))], replications)
+        return np.array([(ended - begun) / step for ended, step in zip(moved, steps, strict=True)]).T
 
     def _end(self, end: Any) -> End:
         names = [p.path for p in self.evaluate.problem.definition.parameters]
@@ -209,7 +209,7 @@ class Search:
 
 
 def at_measured_traffic(
-    seen: Observations, data: Observations, models: Mapping[str, ModelSpec], up_to: float = math.inf
+    observations: Observations, data: Observations, models: Mapping[str, ModelSpec], up_to: float = math.inf
 ) -> Observations:
     """Return the run's numbers with the server's CPU brought to the measured load and mix of each phase.
 
@@ -219,18 +219,18 @@ def at_measured_traffic(
     server can use, and a phase whose measured CPU in percent is beyond ``up_to`` is left as it is.
     """
     servers = {name: _server(spec) for name, spec in models.items()}
-    brought = dict(seen)
-    for (phase, quantity), value in seen.items():
+    brought = dict(observations)
+    for (phase, quantity), value in observations.items():
         server, most = servers.get(phase) or servers.get("") or ("", math.inf)
         if (
             quantity in ("cpu", f"cpu.{server}")
             and (phase, "load") in data
-            and (phase, "load") in seen
-            and _traffic(seen, phase, data) > 0
+            and (phase, "load") in observations
+            and _traffic(observations, phase, data) > 0
             and data.get((phase, quantity), 0.0) <= up_to
         ):
-            there = value * _traffic(data, phase, data) / _traffic(seen, phase, data)
-            brought[phase, quantity] = min(there, max(value, most))
+            scaled = value * _traffic(data, phase, data) / _traffic(observations, phase, data)
+            brought[phase, quantity] = min(scaled, max(value, most))
     return brought
 
 
@@ -269,11 +269,11 @@ def observed(specs: Mapping[str, ModelSpec], seed: int, replication: int) -> Obs
     observations: Observations = {}
     played: list[tuple[ModelSpec, Observations]] = []
     for name, spec in specs.items():
-        seen = next((seen for model, seen in played if model == spec), None)
-        if seen is None:
-            seen = observe(spec, seed, replication)
-            played.append((spec, seen))
-        observations |= as_run(seen, name) if name else seen
+        from_run = next((from_run for model, from_run in played if model == spec), None)
+        if from_run is None:
+            from_run = observe(spec, seed, replication)
+            played.append((spec, from_run))
+        observations |= as_run(from_run, name) if name else from_run
     return observations
 
 
@@ -286,9 +286,9 @@ class Problem:
     keys: list[tuple[str, str]]
     data: Observations
 
-    def against(self, seen: Observations) -> Array:
+    def against(self, observations: Observations) -> Array:
         """Return the residuals of what was seen against the data."""
-        of, data = at_measured_traffic(seen, self.data, self.specs), self.data
+        of, data = at_measured_traffic(observations, self.data, self.specs), self.data
         return np.array([residual(self.definition, q, of.get((p, q), 0.0), data[p, q]) for p, q in self.keys])
 
     def observed(self, x: Array, seed: int, replication: int) -> Observations:
@@ -334,24 +334,24 @@ class Evaluations:
 def _residuals(task: tuple[Problem, Array, int, bool]) -> list[float]:
     """Play the models once at a point; with ``check``, refuse observations that they do not have."""
     problem, x, replication, check = task
-    seen = problem.observed(x, problem.definition.seed, replication)
+    observations = problem.observed(x, problem.definition.seed, replication)
     if check:
-        _check(seen, problem.data, problem.keys)
-    return [float(each) for each in problem.against(seen)]
+        _check(observations, problem.data, problem.keys)
+    return [float(each) for each in problem.against(observations)]
 
 
-def _check(seen: Observations, data: Observations, keys: list[tuple[str, str]]) -> None:
+def _check(observations: Observations, data: Observations, keys: list[tuple[str, str]]) -> None:
     """Refuse phases in sample that the model, where the search begins, plays not at all, or at another load."""
-    played = list(dict.fromkeys(phase for phase, _ in seen))
+    played = list(dict.fromkeys(phase for phase, _ in observations))
     for phase in dict.fromkeys(phase for phase, _ in keys):
         if phase not in played:
             raise UsageError(
                 f"the model does not reach the phase '{phase}' that is in sample; it plays {', '.join(played)}. The "
                 "dataset must use these names; a ramp that stops early needs other starts"
             )
-    check_present(seen, dict.fromkeys(keys))
+    check_present(observations, dict.fromkeys(keys))
     loads = {(phase, "load"): data[phase, "load"] for phase, _ in keys if (phase, "load") in data}
-    if others := at_other_loads([seen], loads):
+    if others := at_other_loads([observations], loads):
         raise UsageError(f"{others[0]}; give the phase its load, or the dataset its rate of attempts")
 
 
@@ -384,12 +384,12 @@ def profiles_of(search: Search, units: Array, matrix: Array, replications: int) 
 
 def _held(units: Array, residuals: Array, matrix: Array, i: int, position: float) -> Array:
     """Return where the others go when one parameter is held at a position."""
-    there, moved = units.copy(), residuals + matrix[:, i] * (position - units[i])
-    there[i] = position
+    stepped, moved = units.copy(), residuals + matrix[:, i] * (position - units[i])
+    stepped[i] = position
     others = [j for j in range(len(units)) if j != i]
     if others:
-        there[others] += _step(units[others], moved, matrix[:, others])
-    return np.clip(there, 0.0, 1.0)
+        stepped[others] += _step(units[others], moved, matrix[:, others])
+    return np.clip(stepped, 0.0, 1.0)
 
 
 def _step(units: Array, residuals: Array, matrix: Array) -> Array:
@@ -405,17 +405,17 @@ def coverage_of(search: Search, units: Array, matrix: Array, laboratories: int, 
     replications, workers = definition.replications, Workers(_played, jobs)
     of_chance = replications_of_chance(definition)
     at_fit = [(problem, truth, definition.seed, r) for r in range(of_chance)]
-    made = [(problem, truth, FIRST_SEED + definition.seed + n, 0) for n in range(laboratories)]
-    seen = workers.in_order([*at_fit, *made])
-    labs = [replace(problem, data=data) for data in seen[of_chance:]]
-    firsts = [_mean(lab, seen[:replications]) for lab in labs]
+    lab_tasks = [(problem, truth, FIRST_SEED + definition.seed + n, 0) for n in range(laboratories)]
+    played = workers.in_order([*at_fit, *lab_tasks])
+    labs = [replace(problem, data=data) for data in played[of_chance:]]
+    firsts = [_mean(lab, played[:replications]) for lab in labs]
     at = [np.clip(units + _step(units, first, matrix), 0.0, 1.0) for first in firsts]
     tasks = [(problem, search.low + x * search.span, definition.seed, r) for x in at for r in range(replications)]
-    there = workers.in_order(tasks)
+    refitted = workers.in_order(tasks)
     fits = []
     for n, (lab, x) in enumerate(zip(labs, at, strict=True)):
-        mean = _mean(lab, there[n * replications : (n + 1) * replications])
-        scatter = [lab.against(each) for each in seen[:of_chance]]
+        mean = _mean(lab, refitted[n * replications : (n + 1) * replications])
+        scatter = [lab.against(each) for each in played[:of_chance]]
         step = _step(x, mean, matrix)
         fun = mean + matrix @ step
         end = SimpleNamespace(x=np.clip(x + step, 0.0, 1.0), fun=fun, jac=matrix, cost=0.5 * float(fun @ fun), nfev=2)
@@ -432,8 +432,8 @@ def _covered(path: str, truth: float, fits: Sequence[Fit]) -> Coverage:
     return Coverage(path, truth, len(fits), inside, left_open, value, half_width)
 
 
-def _mean(problem: Problem, seen: Sequence[Observations]) -> Array:
-    mean: Array = np.mean([problem.against(each) for each in seen], axis=0)
+def _mean(problem: Problem, observations: Sequence[Observations]) -> Array:
+    mean: Array = np.mean([problem.against(each) for each in observations], axis=0)
     return mean
 
 

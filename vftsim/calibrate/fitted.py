@@ -192,8 +192,8 @@ class _File(BaseModel):
         if missing := [key for key in parameters if key not in boxes]:
             raise UsageError(f"'{name}' has a value for {missing[0]}, which its calibration does not fit")
         low, high = ({key: getattr(p, end) for key, p in parameters.items()} for end in ("low_95", "high_95"))
-        told = {k for k, p in parameters.items() if p.identified and is_determined(low[k], high[k], boxes[k])}
-        told -= elsewhere([(end.cost, end.values) for end in self.ends], len(self.residuals), low, high).keys()
+        determined = {k for k, p in parameters.items() if p.identified and is_determined(low[k], high[k], boxes[k])}
+        determined -= elsewhere([(end.cost, end.values) for end in self.ends], len(self.residuals), low, high).keys()
         return DrawableFit(
             name,
             {key: p.value for key, p in parameters.items()},
@@ -204,7 +204,7 @@ class _File(BaseModel):
             tuple(text for text in self.calibration.overrides if text.startswith(_OF_SYSTEM)),
             frozenset(p.path for p in self.calibration.parameters if p.environments),
             self.calibration.name,
-            frozenset(parameters.keys() - told),
+            frozenset(parameters.keys() - determined),
         )
 
 

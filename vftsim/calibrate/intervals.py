@@ -241,7 +241,7 @@ def fit_at(
     names = [p.path for p in parameters]
     values = low + end.x * span
     freedom = len(keys) - len(names)
-    seen = identification(end.jac, float(np.sqrt(2.0 * end.cost / max(freedom, 1))))
+    sensitivity = identification(end.jac, float(np.sqrt(2.0 * end.cost / max(freedom, 1))))
     scatter_freedom = max(freedom, 1)
     widening = math.sqrt(len(keys) / scatter_freedom) * student_t_quantile(0.975, scatter_freedom) / _NORMAL_975
     of_data = _resampled(definition, end) * span * widening
@@ -249,7 +249,7 @@ def fit_at(
     shifts = of_data + of_runs
     bounds, data_spread = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
     if freedom < 1:  # as many parameters as observations leave no residuals to resample
-        data_spread = np.array(seen.remaining) * BOX_DEVIATION * span
+        data_spread = np.array(sensitivity.remaining) * BOX_DEVIATION * span
         half = _NORMAL_975 * np.hypot(data_spread, of_runs.std(axis=0))
         bounds = np.array([values - half, values + half])
     bounds = np.clip(bounds, low, low + span)
@@ -260,12 +260,12 @@ def fit_at(
         residuals=dict(zip(keys, end.fun.tolist(), strict=True)),
         cost=float(end.cost),
         evaluations=int(end.nfev),
-        not_identified=undetermined(names, seen),
-        sensitivity=seen,
+        not_identified=undetermined(names, sensitivity),
+        sensitivity=sensitivity,
     )
     for i, name in enumerate(names):
         box = float(low[i]), float(low[i] + span[i])
-        if not seen.identified(i):
+        if not sensitivity.identified(i):
             _leave_open(result, name, box)
         elif not is_determined(result.low[name], result.high[name], box):
             share = 100.0 * (result.high[name] - result.low[name]) / (box[1] - box[0])

@@ -197,10 +197,10 @@ class Prediction(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in ("structures", "draws", "runs", "undetermined", "refused")}
+        counts = {name: getattr(self, name) for name in ("structures", "draws", "runs", "undetermined", "refused")}
         return {
             "manifest": self.manifest,
-            **told,
+            **counts,
             "range_percent": RANGE_PERCENT,
             "range_holds": self.range_holds,
             "otherwise": self.otherwise,
@@ -260,9 +260,9 @@ def _played(
     """Play every run of each structure; figures that a first run lacks are refused before the others are played."""
     firsts = execution.play(simulate_point, caches, [{0: queued[0]} for queued in tasks])
     for first in firsts:  # phases differ from run to run
-        there = [name for run in first for name in run]
+        names = [name for run in first for name in run]
         for pattern in figures:
-            if not any(fnmatchcase(name, f"*{pattern.rpartition('/')[2]}") for name in there):
+            if not any(fnmatchcase(name, f"*{pattern.rpartition('/')[2]}") for name in names):
                 named([pattern], [first])
     others = execution.play(simulate_point, caches, [dict(enumerate(queued[1:], 1)) for queued in tasks])
     return [first + of_structure for first, of_structure in zip(firsts, others, strict=True)]
@@ -309,25 +309,25 @@ def usual(model: Model) -> tuple[str, ...]:
 
 def named(patterns: Sequence[str], structures: Iterable[Sequence[Mapping[str, float]]]) -> list[str]:
     """Return the figures that are meant, in the order in which runs give them; refuse a pattern that fits none."""
-    there = list(dict.fromkeys(name for runs in structures for run in runs for name in run))
+    names = list(dict.fromkeys(name for runs in structures for run in runs for name in run))
     chosen: set[str] = set()
     for pattern in patterns:
-        fitting = [n for n in there if fnmatchcase(n, pattern) or fnmatchcase(n.partition("/")[2], pattern)]
+        fitting = [n for n in names if fnmatchcase(n, pattern) or fnmatchcase(n.partition("/")[2], pattern)]
         if not fitting and pattern not in _MAY_BE_MISSING:
-            quantities = list(dict.fromkeys(name.partition("/")[2] for name in there))
+            quantities = list(dict.fromkeys(name.partition("/")[2] for name in names))
             raise UsageError(f"--figure: no run gives {shown(pattern)}{instead(pattern, quantities, 'there are')}")
         chosen.update(fitting)
-    return [name for name in there if name in chosen] or there
+    return [name for name in names if name in chosen] or names
 
 
 def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], runs: int) -> Figure:
     """Return the prediction of a figure from every structure's runs, those of a point side by side."""
     values_of = [[run[name] for run in of_structure if name in run] for of_structure in structures]
     of, count = sum(map(len, structures)), sum(map(len, values_of))
-    known = [values for values in values_of if values]
-    means = [statistics.fmean(values) for values in known]
-    lows, highs = zip(*(central_range(values, RANGE_PERCENT / 100.0) for values in known), strict=True)
-    spreads = [parts(values, runs) for values in known] if count == of else [(math.nan, math.nan)]
+    present = [values for values in values_of if values]
+    means = [statistics.fmean(values) for values in present]
+    lows, highs = zip(*(central_range(values, RANGE_PERCENT / 100.0) for values in present), strict=True)
+    spreads = [parts(values, runs) for values in present] if count == of else [(math.nan, math.nan)]
     between, within = map(max, zip(*spreads, strict=True))
     mean = statistics.fmean(means)
     return Figure(name, mean, within, between, min(means), max(means), min(lows), max(highs), count, of)

@@ -74,8 +74,8 @@ class Calibrated(Printed):
         rows = []
         for path, value in fit.values.items():
             ends = (_parameter(self, path, v) for v in (fit.low[path], fit.high[path]))
-            found = "not identified" if path in fit.undetermined else _parameter(self, path, value)
-            rows.append([path, found, *ends, *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares)])
+            value_text = "not identified" if path in fit.undetermined else _parameter(self, path, value)
+            rows.append([path, value_text, *ends, *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares)])
         caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
             "of chance: share of the interval's variance that the chance of runs has, by "
             f"{replications_of_chance(definition)} replications"
@@ -161,21 +161,21 @@ def run_calibration(
 def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec | dict[str, ModelSpec], Observations]:
     """Return the model, that of each run if they are several, and what was measured."""
     named, dataset = tree.at("model"), dataset_path(tree.at("dataset"))
-    there = read_dataset(dataset)
+    measurements = read_dataset(dataset)
     specs: ModelSpec | dict[str, ModelSpec]
     if definition.environment is not None:
-        check_environments(tree, [definition.environment], there.spec.environments, "environment")
+        check_environments(tree, [definition.environment], measurements.spec.environments, "environment")
         model, specs = sip_model(named, "model", definition.overrides)
         data = measured(dataset, definition.environment)
         check_cpu(dataset, {definition.environment: specs})
     else:
-        check_environments(tree, dict(definition.runs), there.spec.environments)
+        check_environments(tree, dict(definition.runs), measurements.spec.environments)
         model = _model(named, "model", definition.overrides)
         data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
         check_cpu(dataset, specs)
     derived = {"touches"}.intersection(quantity for _, quantity in data)
-    wanted, quantities = set(definition.quantities) - {"delays"}, [*there.units(), *derived]
-    check_measured(tree.at("quantities"), wanted, quantities, definition.in_sample)
+    quantities_named, quantities = set(definition.quantities) - {"delays"}, [*measurements.units(), *derived]
+    check_measured(tree.at("quantities"), quantities_named, quantities, definition.in_sample)
     _check_phases(definition, tree, data, dataset)
     _check_ratios(definition, tree, data)
     return model, specs, data
@@ -184,15 +184,15 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
 def _check_phases(definition: CalibrationSpec, tree: Node, data: Observations, dataset: Path) -> None:
     """Refuse phases in sample of which nothing is fitted, and held-out ones of which nothing was measured."""
     in_fit = {phase for phase, _ in chosen(definition, data)}
-    phases, what = listing(dict.fromkeys(phase for phase, _ in data)), listing(definition.quantities)
+    phases, quantities = listing(dict.fromkeys(phase for phase, _ in data)), listing(definition.quantities)
     for label in definition.in_sample:
         if label not in in_fit:
-            message = f"the dataset has no observations of {what} for {shown(label)}; its phases are {phases}"
+            message = f"the dataset has no observations of {quantities} for {shown(label)}; its phases are {phases}"
             raise tree.at("in_sample").error(message, "in_sample")
-    there = {(each.environment, each.phase) for each in read_dataset(dataset).measurements}
+    phases_of = {(each.environment, each.phase) for each in read_dataset(dataset).measurements}
     for label in definition.held_out:
         environments = definition.environments
-        if (run_of(label, environments) if environments else (definition.environment, label)) not in there:
+        if (run_of(label, environments) if environments else (definition.environment, label)) not in phases_of:
             raise tree.at("held_out").error(f"nothing was measured in {shown(label)}", "held_out")
 
 
@@ -315,12 +315,12 @@ def _model_with(parameter: FreeParameter, node: Node, specs: Mapping[str, ModelS
     raise node.error(f"no run in sample has {parameter.path}", "environments")
 
 
-def _number_at(spec: ModelSpec, key: str, node: Node, place: str) -> Any:
+def _number_at(spec: ModelSpec, key: str, node: Node, key_of_parameter: str) -> Any:
     """Return what the model has at a key, which a parameter names at a place; refuse one that the model lacks."""
     try:
         return read(spec, key)
     except UsageError as error:
-        raise node.error(str(error), place) from None
+        raise node.error(str(error), key_of_parameter) from None
 
 
 def _check(parameter: FreeParameter, node: Node, spec: ModelSpec) -> None:

@@ -137,8 +137,8 @@ class RunValidationSpec(Spec):
     def _of_known_environments(self) -> Self:
         for label in (*self.fitted, *self.predicted):
             run_of(label, self.environments)
-        if both := [label for label in self.fitted if label in self.predicted]:
-            raise ValueError(f"'{both[0]}' is both fitted and predicted; what was fitted to is no prediction")
+        if in_both := [label for label in self.fitted if label in self.predicted]:
+            raise ValueError(f"'{in_both[0]}' is both fitted and predicted; what was fitted to is no prediction")
         named = [("nulls", name) for name in (self.nulls.base, *self.nulls.left)] if self.nulls else []
         named += [("repeats_of", self.repeats_of)] if self.repeats_of is not None else []
         for key, name in named:
@@ -220,17 +220,17 @@ def _observed(task: tuple[str, ModelSpec, int, int]) -> Observations:
     """Play a model once; return its figures by phase, of a play for one phase under the name of the play."""
     name, spec, seed, replication = task
     record = run_model(spec, seed, replication)
-    seen = observations_of(record)
+    observations = observations_of(record)
     if "/" in name:
-        return as_run(seen, name)
+        return as_run(observations, name)
     stop = ramp_end(record.steps(), ramp_of(spec).limit_percent).stop_step
-    return {**seen, STOP_STEP: float(stop)}
+    return {**observations, STOP_STEP: float(stop)}
 
 
-def from_observations(seen: Observations) -> list[list[Any]]:
+def from_observations(data: Observations) -> list[list[Any]]:
     """Return observations as plain data; JSON has no infinite numbers and none that are not a number."""
     return [
-        [phase, quantity, value if math.isfinite(value) else str(value)] for (phase, quantity), value in seen.items()
+        [phase, quantity, value if math.isfinite(value) else str(value)] for (phase, quantity), value in data.items()
     ]
 
 
@@ -289,18 +289,18 @@ def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
     """
     dataset = read_dataset(path)
     check_units(dataset)
-    wanted = dict.fromkeys(runs)
+    named = dict.fromkeys(runs)
     measured = {
-        name: restated(dataset, dataset.observations(name)) for name in dict.fromkeys(name for name, _ in wanted)
+        name: restated(dataset, dataset.observations(name)) for name in dict.fromkeys(name for name, _ in named)
     }
     observations: Observations = {}
-    for environment, phase in wanted:
-        seen = measured[environment]
-        of_phase = {quantity: value for (name, quantity), value in seen.items() if name == phase}
+    for environment, phase in named:
+        of_environment = measured[environment]
+        of_phase = {quantity: value for (name, quantity), value in of_environment.items() if name == phase}
         if not of_phase:
-            there = ", ".join(dict.fromkeys(name for name, _ in seen))
+            phases = ", ".join(dict.fromkeys(name for name, _ in of_environment))
             raise ModelFileError(
-                f"nothing was measured in the phase '{phase}' of '{environment}'; it has {there}", str(dataset.path)
+                f"nothing was measured in the phase '{phase}' of '{environment}'; it has {phases}", str(dataset.path)
             )
         observations |= {(f"{environment}/{phase}", quantity): value for quantity, value in of_phase.items()}
     return observations

@@ -182,8 +182,8 @@ class Study(Work):
             print_text(f"Written: {plan.folder}/ ({plan.files})")
         if result.interrupted:
             again = "the same command goes on" if plan.goes_on else "--resume continues"
-            kept = f"; it is in '{plan.folder}', {again}" if plan.folder is not None else ""
-            raise interrupted(f"the figures above rest on what had finished{kept}")
+            where = f"; it is in '{plan.folder}', {again}" if plan.folder is not None else ""
+            raise interrupted(f"the figures above rest on what had finished{where}")
 
 
 @dataclass(kw_only=True)

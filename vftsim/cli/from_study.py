@@ -32,9 +32,9 @@ class StudyCall:
     def plan(self, study: Callable[..., Any] | None = None, /, **instead: Any) -> Plan[Any]:
         """Return what the study, or another with parameters of the same names, is about to do."""
         chosen = study or self.study
-        known = inspect.signature(chosen).parameters
-        given = {**self.arguments, **instead}
-        return plan_of(chosen, {name: value for name, value in given.items() if name in known})
+        parameters = inspect.signature(chosen).parameters
+        arguments = {**self.arguments, **instead}
+        return plan_of(chosen, {name: value for name, value in arguments.items() if name in parameters})
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Parameter:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _CommandOptions:
     """What a command can be asked: the options of a study, and of those beside it what their docstrings add."""
 
     study: Callable[..., Any]
@@ -161,7 +161,7 @@ def made_from(
     defaults : dict
         Defaults that the command line has in place of the study's.
     """
-    asked = _Asked.of(study, kind, beside, without)
+    options = _CommandOptions.of(study, kind, beside, without)
 
     def make(conduct: Callable[..., None]) -> Callable[..., None]:
         own_options = dict(inspect.signature(conduct, eval_str=True).parameters)
@@ -170,17 +170,17 @@ def made_from(
 
         @functools.wraps(conduct)
         def command(**given: Any) -> None:
-            common, typed = given.pop("common"), {name: given.pop(name) for name in asked.options}
-            conduct(asked.call(typed, common), common=common, **given)
+            common, typed = given.pop("common"), {name: given.pop(name) for name in options.options}
+            conduct(options.call(typed, common), common=common, **given)
 
-        placed = _placed({**asked.parameters(defaults), **own_options}, before or {})
+        placed = _placed({**options.parameters(defaults), **own_options}, before or {})
         parameters = [*placed.values(), common.replace(annotation=kind)]
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
         )
         command.__annotations__ = {each.name: each.annotation for each in parameters}
         text, _, more = inspect.cleandoc(conduct.__doc__ or "").partition(PARAMETERS)
-        command.__doc__ = f"{text}{PARAMETERS}{asked.doc.partition(PARAMETERS)[2]}\n{more}"
+        command.__doc__ = f"{text}{PARAMETERS}{options.doc.partition(PARAMETERS)[2]}\n{more}"
         return command
 
     return make
@@ -189,9 +189,9 @@ def made_from(
 def _placed(parameters: dict[str, inspect.Parameter], before: Mapping[str, str]) -> dict[str, inspect.Parameter]:
     """Return parameters in the order of the help."""
     names = list(parameters)
-    for name, place in before.items():
+    for name, before_name in before.items():
         names.remove(name)
-        names.insert(names.index(place), name)
+        names.insert(names.index(before_name), name)
     return {name: parameters[name] for name in names}
 
 

@@ -106,14 +106,14 @@ def build_app(named: str | None = None) -> typer.Typer:
     for name in list(names) if named is None or named not in names else [named]:
         module = names[name]
         study = studies.get(module)
-        made = study or getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
+        function = study or getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
         # Given apart from the help, it is not cut to what is left of a line.
-        short = " ".join(inspect.cleandoc(made.__doc__ or "").partition("\n\n")[0].split())
+        short = " ".join(inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].split())
         add = app.command(name, cls=GroupedHelp, short_help=short, epilog=epilog_of(name))
         if named not in (None, name):
             add(_unread)
             continue
-        conducted = made if study is None else as_it_is(study, **commands.AS_THEY_ARE[study])
+        conducted = function if study is None else as_it_is(study, **commands.AS_THEY_ARE[study])
         add(_saying_what_is_kept(as_command(conducted)))
     return app
 

@@ -407,9 +407,9 @@ class ModelSpec(Spec):
         """Yield applications that wait for one that waits for them, and balancers of balancers: nobody would answer."""
         for name, key in ((name, key) for name, domain in self.domains.items() for key in domain.applications):
             program = f"{name}.{key}"
-            routes = {after: f"{program} -> {after}" for after in self._asked(program, is_awaited=True)}
+            routes = {after: f"{program} -> {after}" for after in self._peers_of(program, is_awaited=True)}
             for current in (queue := list(routes)):
-                further = [after for after in self._asked(current, is_awaited=True) if after not in routes]
+                further = [after for after in self._peers_of(current, is_awaited=True) if after not in routes]
                 routes |= {after: f"{routes[current]} -> {after}" for after in further}
                 queue += further
             if program in routes:
@@ -420,7 +420,7 @@ class ModelSpec(Spec):
                 why = f"'{behind}' passes on to '{to}' itself; name the servers that answer"
                 yield f"domains.{name}.applications.{key}: {why}"
 
-    def _asked(self, program: str, *, is_awaited: bool = False) -> list[str]:
+    def _peers_of(self, program: str, *, is_awaited: bool = False) -> list[str]:
         """Return the applications that one speaks to (without which it cannot answer), as ``domain.application``."""
         name, key = program.split(".")
         spec = self.domains[name].applications[key]
@@ -452,7 +452,7 @@ class ModelSpec(Spec):
             entry, key, _ = self.target_of(workload)
             programs = [f"{entry}.{key}"]
             for program in programs:
-                programs += [other for other in self._asked(program) if other not in programs]
+                programs += [other for other in self._peers_of(program) if other not in programs]
             tiers = dict.fromkeys(program.partition(".")[0] for program in programs[1:])
             behind = [copy for each in tiers for copy in self.copies(each)]
             groups |= {driver: [domain, *behind] for driver, domain in self.drivers_of(name).items()}

@@ -47,7 +47,7 @@ def the_kernel() -> Linked:
     content = cache_files.read_made(_SHIPPED / machine(), source) if is_for_here else None
     if content is None:
         made_of = f"one kernel {object_code.identity()} {version('numpy')} {source}"
-        content = code_cache.cached(made_of, _make)
+        content = code_cache.cached(made_of, _build_announced)
     kernel, layout, code = prepared.loaded(content)
     kernel.compiled["compiled"] = code_cache.called(code), layout
     return kernel
@@ -80,12 +80,12 @@ def source_of(folder: Path, *rooms: str, begin: bytes = b"") -> str:
     return digest.hexdigest()
 
 
-def _make(often: str) -> bytes:
+def _build_announced(often: str) -> bytes:
     code_cache.announce(f"building the engine, {often}, about 12 s")
-    return _made("", "")
+    return _build("", "")
 
 
-def _made(triple: str, cpu: str) -> bytes:
+def _build(triple: str, cpu: str) -> bytes:
     linked = all_parts()
     layout = layout_of(linked)
     code = code_cache.translated(kernel_source(linked), layout, triple=triple, cpu=cpu)
@@ -95,5 +95,5 @@ def _made(triple: str, cpu: str) -> bytes:
 def write(folder: Path, name: str) -> Path:
     """Write the kernel that the package brings for one of :data:`TRIPLES`; for the tool that builds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    cache_files.write_made(folder / name, _source(), _made(*TRIPLES[name]))
+    cache_files.write_made(folder / name, _source(), _build(*TRIPLES[name]))
     return folder / name

@@ -171,7 +171,7 @@ def _looked_into(obj: Any) -> Iterator[Look]:
         if not isinstance(obj, Spec):  # frozen, whoever has made its class
             _check_known(type(obj).__module__, obj)
         if not isinstance(obj, _DECLARED):
-            yield from _own(obj)
+            yield from _by_type(obj)
 
 
 def _check_known(module: str | None, obj: Any, *packages: str) -> None:
@@ -185,7 +185,7 @@ def _is_rewindable(obj: Any) -> bool:
     return type(obj).__module__.partition(".")[0] not in PACKAGES and isinstance(obj, Rewindable)
 
 
-def _own(obj: Any) -> Iterator[Look]:
+def _by_type(obj: Any) -> Iterator[Look]:
     """Look into an object of one of this package's classes, and into the container that it may be as well."""
     if isinstance(obj, dict):
         yield from _dict(obj)

@@ -45,11 +45,11 @@ def entry_of(source: str, layout: Layout, *, checks: bool = False) -> Call:
 
 
 def translated(source: str, layout: Layout, *, checks: bool = False, triple: str = "", cpu: str = "") -> bytes:
-    """Return the object code of a kernel, for this machine or another (see :func:`.object_code.made`)."""
+    """Return the object code of a kernel, for this machine or another (see :func:`.object_code.compiled`)."""
     from vftsim.kernel.ir import Program
 
     with _no_collection():
-        return object_code.made(Program(source, layout, checks=checks).text(), triple, cpu)
+        return object_code.compiled(Program(source, layout, checks=checks).text(), triple, cpu)
 
 
 def cached(made_of: str, make: Callable[[str], bytes]) -> bytes:

@@ -43,7 +43,7 @@ def identity() -> str:
     return f"{version('llvmlite')} {platform.system()} {platform.machine()} {processor()} {translator}"
 
 
-def made(text: str, triple: str = "", cpu: str = "") -> bytes:
+def compiled(text: str, triple: str = "", cpu: str = "") -> bytes:
     """Return the object file of a module's text, for this machine or another."""
     import llvmlite.binding as llvm
 

@@ -119,8 +119,8 @@ def _measurements(spec: DatasetSpec, table: TableSpec, folder: Path) -> Iterator
             unused.remove(rule)
         yield from _of_row(spec, table, row, rule)
     if not complete:
-        wanted = f" with {_condition(table.where)}" if table.where else ""
-        raise ModelFileError(f"has no rows{wanted}", str(path))
+        condition = f" with {_condition(table.where)}" if table.where else ""
+        raise ModelFileError(f"has no rows{condition}", str(path))
     if unused:
         raise ModelFileError(f"has no row with {_condition(unused[0].where)}", str(path))
 
@@ -166,9 +166,9 @@ def _condition(where: dict[str, str]) -> str:
     return " and ".join(f"{column} {shown(cell)}" for column, cell in where.items())
 
 
-def _check_known(column_kind: str, cell: str, known: tuple[str, ...], row: Row, column: str | None) -> None:
-    if cell not in known:
-        message = f"{shown(cell)} is no {column_kind} of {FILE}{instead(cell, known, 'it names')}"
+def _check_known(column_kind: str, cell: str, names: tuple[str, ...], row: Row, column: str | None) -> None:
+    if cell not in names:
+        message = f"{shown(cell)} is no {column_kind} of {FILE}{instead(cell, names, 'it names')}"
         raise ModelFileError(message, row.file, row.line, column or "")
 
 

@@ -117,9 +117,9 @@ class TableSpec(Spec):
     @model_validator(mode="after")
     def _keyed(self) -> Self:
         for key in ("environment", "phase"):
-            given = [getattr(self.keys, key), getattr(self.constant, key)]
-            if given.count(None) != 1:
-                how = "says twice" if None not in given else "does not say"
+            sources = [getattr(self.keys, key), getattr(self.constant, key)]
+            if sources.count(None) != 1:
+                how = "says twice" if None not in sources else "does not say"
                 raise ValueError(
                     f"{how} in which {key} a row was measured; give it either under keys (a column) "
                     "or under constant (one for all rows)"
@@ -154,7 +154,7 @@ class DatasetSpec(Spec):
     tables: Annotated[dict[Name, TableSpec], Field(min_length=1)] = Field(description="Tables by a name.")
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
+    def _of_described_environments(self) -> Self:
         for name, table in self.tables.items():
             constant = table.constant
             if constant.environment is not None and constant.environment not in self.environments:

@@ -140,8 +140,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         else:
             _move(new, folder, files, scratch)
     except ModelFileError as error:
-        place = error.file.replace(str(new), str(folder))
-        raise ModelFileError(error.message, place, error.line, error.key) from None
+        file = error.file.replace(str(new), str(folder))
+        raise ModelFileError(error.message, file, error.line, error.key) from None
     except OSError as error:
         raise UsageError(f"cannot write '{folder}': {error.strerror or error}") from None
     finally:

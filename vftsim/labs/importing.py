@@ -130,14 +130,14 @@ _IMPORTERS: dict[str, Importer] = {}
 
 
 def importer(
-    name: str, what: str, recognizes: Callable[[str], bool], *, windowed: bool = True
+    name: str, description: str, recognizes: Callable[[str], bool], *, windowed: bool = True
 ) -> Callable[[Reader], Reader]:
     """Return what makes a function the importer of a kind of file (:class:`Importer`); its name must be new."""
 
     def register(read: Reader) -> Reader:
         if name in _IMPORTERS:
             raise RuntimeError(f"two importers are called {name}")
-        _IMPORTERS[name] = Importer(name, what, recognizes, read, windowed)
+        _IMPORTERS[name] = Importer(name, description, recognizes, read, windowed)
         return read
 
     return register
@@ -150,17 +150,17 @@ def importers() -> dict[str, Importer]:
 
 def importer_for(text: str, label: str, name: str | None = None) -> Importer:
     """Return the importer of a file: the named one, or the one that recognizes its text; refuse where there is none."""
-    known = importers()
+    by_name = importers()
     if name is not None:
-        if name not in known:
-            raise UsageError(f"no importer {shown(name)}{instead(name, known, 'importers:')}")
-        return known[name]
+        if name not in by_name:
+            raise UsageError(f"no importer {shown(name)}{instead(name, by_name, 'importers:')}")
+        return by_name[name]
     if not text.strip():
         raise ModelFileError("is empty", label)
-    for each in known.values():
+    for each in by_name.values():
         if each.recognizes(text):
             return each
-    kinds = "; ".join(f"{each.name}: {each.what}" for each in known.values())
+    kinds = "; ".join(f"{each.name}: {each.what}" for each in by_name.values())
     raise ModelFileError(f"is none of the files that can be imported ({kinds})", label)
 
 

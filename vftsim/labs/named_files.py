@@ -35,8 +35,8 @@ def _candidates(node: Node, room: Room) -> list[Path]:
     return [folder / each for folder in (beside, shipped) for each in names]
 
 
-def _refuse(node: Node, key: str, what: str, names: tuple[str, ...]) -> NoReturn:
+def _refuse(node: Node, key: str, noun: str, names: tuple[str, ...]) -> NoReturn:
     name = str(node.value)
     others = instead(name, names, "shipped:")
-    message = f"there is no {what} {shown(name)} beside {Path(node.file).name} and none is shipped by that name{others}"
+    message = f"there is no {noun} {shown(name)} beside {Path(node.file).name} and none is shipped by that name{others}"
     raise node.error(message, key)

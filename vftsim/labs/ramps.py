@@ -74,23 +74,23 @@ def shares_seen(ramps: Iterable[Ramp]) -> tuple[float, float]:
     return min(low for low, _ in shares), max(high for _, high in shares)
 
 
-def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> list[LoadStep]:
+def load_steps(figures: Observations, inadequate: str = "", attempts: str = "") -> list[LoadStep]:
     """Return the steps of an environment that can be judged, by load; the pre-registration is no step.
 
     ``inadequate`` and ``attempts`` are quantities that are counts of attempts, where shares ``ihs/...`` were not
     measured.  A phase without load or attempts, or in which one of them was not measured, cannot be judged.
     """
     steps = []
-    for phase in dict.fromkeys(phase for phase, quantity in seen if quantity == "load"):
-        if phase == BEFORE_THE_STEPS or seen[phase, "load"] <= 0.0:
+    for phase in dict.fromkeys(phase for phase, quantity in figures if quantity == "load"):
+        if phase == BEFORE_THE_STEPS or figures[phase, "load"] <= 0.0:
             continue
         if inadequate:
-            failed, of = seen.get((phase, inadequate)), seen.get((phase, attempts))
+            failed, of = figures.get((phase, inadequate)), figures.get((phase, attempts))
             shares = [100.0 * failed / of] if failed is not None and of else []
         else:
-            shares = [value for (name, quantity), value in seen.items() if name == phase and quantity[:4] == "ihs/"]
+            shares = [value for (name, quantity), value in figures.items() if name == phase and quantity[:4] == "ihs/"]
         if shares:
-            steps.append(LoadStep(seen[phase, "load"], max(shares), seen.get((phase, "cpu"))))
+            steps.append(LoadStep(figures[phase, "load"], max(shares), figures.get((phase, "cpu"))))
     return sorted(steps, key=lambda step: step.load)
 
 
@@ -175,13 +175,13 @@ class MeasuredRamps(Spec):
     systems: Annotated[dict[str, MeasuredRamp], Field(min_length=1)] = Field(description="By name.")
 
 
-def measured_ramp(system: str | None, known: Mapping[str, Ramp]) -> Ramp | None:
+def measured_ramp(system: str | None, ramps: Mapping[str, Ramp]) -> Ramp | None:
     """Return the measured ramp of the system that a model names, None where it names none; refuse an unknown system."""
     if system is None:
         return None
-    if system not in known:
-        raise UsageError(f"measured.system: no system {shown(system)}{instead(system, known, 'there are')}")
-    return known[system]
+    if system not in ramps:
+        raise UsageError(f"measured.system: no system {shown(system)}{instead(system, ramps, 'there are')}")
+    return ramps[system]
 
 
 @cache
@@ -213,9 +213,9 @@ def _ramp(document: Document, name: str, measured: MeasuredRamp) -> Ramp:
         return Ramp(name, (), measured.carried, measured.tipped, measured.full)
     node = document.tree.at("systems", name, "dataset")
     dataset = read_dataset(dataset_path(node))
-    seen = dataset.observations(measured.environment or "")
-    _check_counts(dataset, seen, measured)
-    steps = load_steps(seen, measured.inadequate or "", measured.attempts or "")
+    observations = dataset.observations(measured.environment or "")
+    _check_counts(dataset, observations, measured)
+    steps = load_steps(observations, measured.inadequate or "", measured.attempts or "")
     calm = _undisturbed(steps)
     full = full_load(steps)
     if full is None or is_bound(steps, UNDISTURBED_PERCENT):
@@ -228,7 +228,7 @@ def _ramp(document: Document, name: str, measured: MeasuredRamp) -> Ramp:
     return Ramp(name, tuple(steps), calm[-1].load, steps[len(calm)].load, full, source)
 
 
-def _check_counts(dataset: Dataset, seen: Mapping[tuple[str, str], float], measured: MeasuredRamp) -> None:
+def _check_counts(dataset: Dataset, observations: Mapping[tuple[str, str], float], measured: MeasuredRamp) -> None:
     for quantity in (measured.inadequate, measured.attempts):
-        if quantity is not None and not any(name == quantity for _, name in seen):
+        if quantity is not None and not any(name == quantity for _, name in observations):
             raise ModelFileError(f"'{quantity}' was not measured in '{measured.environment}'", str(dataset.path))

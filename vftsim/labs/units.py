@@ -24,6 +24,6 @@ def observed_unit(unit: str) -> str:
 
 def observed(value: float, unit: str) -> float:
     """Return a value in the unit of observations."""
-    known = 100.0 * value if unit == "ratio" else converted(value, unit, observed_unit(unit))
-    assert known is not None
-    return known
+    in_its_unit = 100.0 * value if unit == "ratio" else converted(value, unit, observed_unit(unit))
+    assert in_its_unit is not None
+    return in_its_unit

@@ -108,8 +108,8 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> Any:
         if not isinstance(node.func, ast.Name):
             raise UsageError(f"'{ast.unparse(node.func)}' is no function at hand")
-        given = [self.visit(each) for each in node.args]
-        return self.visit(node.func)(*given, **{str(each.arg): self.visit(each.value) for each in node.keywords})
+        arguments = [self.visit(each) for each in node.args]
+        return self.visit(node.func)(*arguments, **{str(each.arg): self.visit(each.value) for each in node.keywords})
 
     def _of(self, node: ast.AST) -> Callable[..., Any]:
         if type(node) not in _ARITHMETIC:

@@ -62,13 +62,13 @@ class Record:
         """Return it with rivals of its model, as the command line calls them, or all; refuse one that there is not."""
         if options and self.spec.variants is None:
             raise UsageError(f"--model is of xen-media; {self.name} always shows its wrong models")
-        known = self._options()
+        allowed = self._options()
         for option in options:
-            if option != "all" and option not in known:
-                hint = did_you_mean(option, known) or ";"
-                raise UsageError(f"--model: record {self.name} has no '{option}'{hint} {listing([*known, 'all'])}")
-        chosen = list(known) if "all" in options else list(dict.fromkeys(options))
-        return replace(self, models=tuple(known[option] for option in chosen))
+            if option != "all" and option not in allowed:
+                hint = did_you_mean(option, allowed) or ";"
+                raise UsageError(f"--model: record {self.name} has no '{option}'{hint} {listing([*allowed, 'all'])}")
+        chosen = list(allowed) if "all" in options else list(dict.fromkeys(options))
+        return replace(self, models=tuple(allowed[option] for option in chosen))
 
     def _options(self) -> dict[str, str]:
         axis = self.spec.axes.get(self.spec.variants or "", {})
@@ -117,8 +117,8 @@ class Record:
         if axis not in self.spec.axes:
             raise UsageError(f"record {self.name}: there is no axis '{axis}'; {listing(list(self.spec.axes))}")
         every = self.spec.axes[axis]
-        wanted = (next(iter(every)), *self.models) if axis == self.spec.variants else every
-        return {case: every[case] for case in wanted}
+        chosen = (next(iter(every)), *self.models) if axis == self.spec.variants else every
+        return {case: every[case] for case in chosen}
 
     def axis(self, name: str, value: str) -> np.ndarray:
         """Return a value of an axis by case."""
@@ -142,40 +142,40 @@ class Record:
         return tasks
 
     def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
-        known = {**self.names, **case}
-        further = [each for name in runs.sets for each in evaluate(name, known)]
-        settings = [write(each, known) for each in (*runs.set, *further)]
-        name = write(runs.model, known)
+        names = {**self.names, **case}
+        further = [each for name in runs.sets for each in evaluate(name, names)]
+        settings = [write(each, names) for each in (*runs.set, *further)]
+        name = write(runs.model, names)
         beside = self.folder / f"{name}.yaml"
         return load(beside if beside.is_file() else name, ModelSpec, settings)
 
     def play(self, runs: Runs, case: Mapping[str, Any]) -> Figures:
         """Play all replications of an experiment as a file has it."""
-        known = {**self.names, **case}
+        names = {**self.names, **case}
         spec = self.system(runs, case) if runs.model else None
         if runs.play is not None:
-            played: Figures = evaluate(runs.play, {**known, "spec": spec})
+            played: Figures = evaluate(runs.play, {**names, "spec": spec})
             return played
         assert spec is not None
         seed, replications = int(self.budget["seed"]), int(self.budget["replications"])
         rows: list[dict[str, float]] = []
         for replication in range(replications):
             record = run_model(spec, seed, replication)
-            asked: list[str] = []
-            at_hand = {**known, **_of_run(record, asked), "spec": spec, "record": record}
+            addresses: list[str] = []
+            at_hand = {**names, **_of_run(record, addresses), "spec": spec, "record": record}
             row = evaluate(runs.read, at_hand) if runs.read is not None else {}
             for name, each in runs.figures.items():
-                asked.clear()
+                addresses.clear()
                 row = {**row, name: float(evaluate(each, at_hand))}
                 if math.isnan(row[name]):
-                    check_names(asked, [spec], f"record {self.name}: {shown(name)}")
+                    check_names(addresses, [spec], f"record {self.name}: {shown(name)}")
             rows.append(row)
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def run(self, jobs: int, progress: Progress) -> dict[str, Figures]:
         """Play everything; return figures by name of the experiment, in their order."""
-        wanted, results = self.tasks(), dict[str, Figures]()
-        names, work = list(wanted), [(self.name, dict(self.budget), *task) for task in wanted.values()]
+        tasks, results = self.tasks(), dict[str, Figures]()
+        names, work = list(tasks), [(self.name, dict(self.budget), *task) for task in tasks.values()]
         progress.total(len(work))
         for index, figures in Workers(_play, jobs, progress.say).unordered(work):
             results[names[index]] = figures
@@ -200,34 +200,34 @@ def _forms(name: str | None) -> dict[str, Any]:
     """Return what a record's module holds: its functions and its constants."""
     if name is None:
         return {}
-    known = [each.name for each in pkgutil.iter_modules(forms.__path__)]
-    if name not in known:
-        raise UsageError(f"there are no forms {shown(name)}{instead(name, known, 'of records:')}")
+    names = [each.name for each in pkgutil.iter_modules(forms.__path__)]
+    if name not in names:
+        raise UsageError(f"there are no forms {shown(name)}{instead(name, names, 'of records:')}")
     module = importlib.import_module(f"vftsim.records.forms.{name}")
     public = {key: each for key, each in vars(module).items() if not (key.startswith("_") or inspect.isclass(each))}
-    own = {key for key, each in public.items() if getattr(each, "__module__", "") == module.__name__}
-    return {key: each for key, each in public.items() if key in own or isinstance(each, str | int | float | dict)}
+    defined = {key for key, each in public.items() if getattr(each, "__module__", "") == module.__name__}
+    return {key: each for key, each in public.items() if key in defined or isinstance(each, str | int | float | dict)}
 
 
-def _of_run(record: RunRecord, asked: list[str]) -> dict[str, Any]:
+def _of_run(record: RunRecord, addresses: list[str]) -> dict[str, Any]:
     """Return what an expression may ask of a run: a figure by its address, and what befell the guarded domains.
 
-    An address that is asked for is noted in ``asked``.
+    An address that is asked for is noted in ``addresses``.
     """
     moments = [moment for timeline in record.timelines.values() for moment in timeline]
 
-    def first(what: str) -> float:
-        return min((ns * 1e-9 for ns, word in moments if word == what), default=math.inf)
+    def first(event: str) -> float:
+        return min((ns * 1e-9 for ns, word in moments if word == event), default=math.inf)
 
     return {
-        "figure": partial(_figure, record, asked),
+        "figure": partial(_figure, record, addresses),
         "between": lambda begin, end: first(end) - first(begin),
         "times": lambda what: float(sum(word == what for _, word in moments)),
     }
 
 
-def _figure(record: RunRecord, asked: list[str], address: str) -> float:
-    asked.append(address)
+def _figure(record: RunRecord, addresses: list[str], address: str) -> float:
+    addresses.append(address)
     return figures_in(record, [address])[address]
 
 

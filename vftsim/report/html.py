@@ -167,7 +167,7 @@ def _table_of(chart: Chart | Bars) -> Table:
     return Table((chart.x, *(series.name for series in listed)), rows)
 
 
-def _known(cell: Cell) -> dict[str, str] | None:
+def _whole_number(cell: Cell) -> dict[str, str] | None:
     """Return the whole number behind what is shown of a cell, as JSON has it."""
     inner = cell.cell if isinstance(cell, Marked) else cell
     if isinstance(inner, Estimate):
@@ -188,5 +188,5 @@ def _template() -> Template:
     except ImportError:
         raise UsageError(f"a report needs the extra '{EXTRA}': pip install 'vftsim[{EXTRA}]'") from None
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(shown=shown, known=_known, begins_with_name=_begins_with_name)
+    environment.filters.update(shown=shown, known=_whole_number, begins_with_name=_begins_with_name)
     return environment.from_string(asset("page.html.j2"))

@@ -98,10 +98,10 @@ class Quantity:
 
     def parse(self, value: object) -> int | float:
         """Return the number in the base unit of what a file or Python code gave."""
-        return self._known(value) if type(value) in _KNOWN_AGAIN else self._parsed(value)
+        return self._remembered(value) if type(value) in _KNOWN_AGAIN else self._parsed(value)
 
     @lru_cache(_MOST_KNOWN, typed=True)  # noqa: B019 - quantities are constants of modules
-    def _known(self, value: Any) -> int | float:
+    def _remembered(self, value: Any) -> int | float:
         return self._parsed(value)
 
     def _parsed(self, value: object) -> int | float:

@@ -32,7 +32,7 @@ _FEWEST, _MOST = 10, 20
 """A pilot tries until so many trials come further, so many times what a repetition tries at most."""
 
 
-class Kept(Protocol):
+class SavedState(Protocol):
     """A state of a process."""
 
     def put_back(self) -> None:
@@ -53,7 +53,7 @@ class Process(Protocol):
         """The highest level of the last trial."""
         ...
 
-    def state(self) -> Kept:
+    def state(self) -> SavedState:
         """Return the present state."""
         ...
 
@@ -98,7 +98,7 @@ def split(process: Process, levels: Sequence[int], tried: int, choose: np.random
     """
     states, reached, events = [process.state()], list[int](), 0
     for number, level in enumerate(levels):
-        arrived = list[Kept]()
+        arrived = list[SavedState]()
         for branch, state in _continued(states, number, tried, choose):
             is_there, taken = _try(process, state, branch, level)
             events += taken
@@ -122,7 +122,7 @@ def find_levels(
     states, levels, events, run_events = [process.state()], list[int](), 0, 0.0
     while not levels or levels[-1] < limit:
         before = levels[-1] if levels else 0
-        trials, highest = list[tuple[int, Kept]](), list[int]()
+        trials, highest = list[tuple[int, SavedState]](), list[int]()
         while sum(each > before for each in highest) < _FEWEST and len(trials) < _MOST * tried:
             more = _continued(states, len(levels), tried, choose, len(trials))
             for branch, state in more:
@@ -141,7 +141,7 @@ def find_levels(
     return Pilot(tuple(levels), events, run_events)
 
 
-def _try(process: Process, state: Kept, branch: int, limit: int) -> tuple[bool, int]:
+def _try(process: Process, state: SavedState, branch: int, limit: int) -> tuple[bool, int]:
     """Continue a state; return whether the limit was reached, and how many events it took."""
     state.put_back()
     before = process.events
@@ -149,8 +149,8 @@ def _try(process: Process, state: Kept, branch: int, limit: int) -> tuple[bool, 
 
 
 def _continued(
-    states: Sequence[Kept], level: int, tried: int, choose: np.random.Generator, already: int = 0
-) -> list[tuple[int, Kept]]:
+    states: Sequence[SavedState], level: int, tried: int, choose: np.random.Generator, already: int = 0
+) -> list[tuple[int, SavedState]]:
     """Return the number of the branch of each trial of a level, and which state it goes on from."""
     order = [*range(len(states))] * (tried // len(states))
     order += choose.permutation(len(states))[: tried % len(states)].tolist()

@@ -26,7 +26,7 @@ from vftsim.study.runs.estimate import share_by, worthwhile_jobs
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.workers import Workers, checked_jobs, deferred_interrupts, is_here
-from vftsim.study.store.opened import BIT_GENERATOR, about, git_state, here, identity, identity_of, utc_now
+from vftsim.study.store.opened import BIT_GENERATOR, about, environment, git_state, identity, identity_of, utc_now
 from vftsim.study.store.store import RunCache, Store, together
 
 T = TypeVar("T")
@@ -56,9 +56,9 @@ class Shard:
             raise UsageError(f"--shard: '{text}' is not i/n with i from 1 to n, e.g. 1/4, 2/4, 3/4 and 4/4")
         return cls(int(number), int(of))
 
-    def has(self, place: int) -> bool:
+    def has(self, index: int) -> bool:
         """Whether the task at a place of the whole study is one of this share."""
-        return place % self.of == self.number - 1
+        return index % self.of == self.number - 1
 
     def refuse_idle(self, interrupted: bool) -> None:
         """Refuse a share that has no task at all, if that is why nothing was done."""
@@ -145,7 +145,7 @@ class Execution:
             "bit_generator": BIT_GENERATOR,
             "replications_wanted": len(held) if wanted is None else wanted,
             "replications": list(held),
-            **here(),
+            **environment(),
             "workers": self.worker_count,
             "started_utc": self.started_utc,
             "ended_utc": utc_now(),

@@ -68,7 +68,7 @@ class JudgedMechanism:
 
 
 @dataclass
-class _Found:
+class _Tally:
     wrong: list[str] = field(default_factory=list)
     plays: int = 0
     judged: int = 0
@@ -98,7 +98,7 @@ def judge(
     spoil : callable, optional
         Called with each engine before it runs: to see that a defect is noticed.
     """
-    tally = _Found()
+    tally = _Tally()
     for name, fields in _plays(mechanism, crashes, until_ns):
         shown: list[list[tuple[int, int]]] = []
         lasting = any(each["kind"].endswith("_crash") for each in fields.get("faults", ()))
@@ -143,7 +143,7 @@ def _fields(service_ns: int, faults: Sequence[Mapping[str, Any]] = (), until_ns:
     }
 
 
-def _played(mechanism: ProtectionSpec, name: str, fields: Mapping[str, Any], tally: _Found) -> Plant | None:
+def _played(mechanism: ProtectionSpec, name: str, fields: Mapping[str, Any], tally: _Tally) -> Plant | None:
     """Return a run that was played; None where the mechanism lost sight of something."""
     tally.plays += 1
     try:

@@ -30,7 +30,7 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
         result = desk.drawn(posed) if question.ask else ""
     except VftsimError as error:
         mistake = mistake or str(error)
-    today = posed[0].model if posed else _own_model(desk, question)
+    today = posed[0].model if posed else _as_its_file_has_it(desk, question)
     knobs = {key: knob for each in reversed(posed) for key, knob in each.knobs.items()}
     knobs = knobs or (knobs_of(today.spec) if today else {})
     changed = [key for settings in question.columns for key in settings]
@@ -62,14 +62,14 @@ def past_page(desk: Desk) -> str:
 
 
 def script() -> str:
-    return f"{asset('page.js')}\n{_own('ui.js')}"
+    return f"{asset('page.js')}\n{_asset('ui.js')}"
 
 
 def is_busy(posed: Sequence[Posed]) -> bool:
     return any(each.state.word in ("waiting", "running") for each in posed)
 
 
-def _own_model(desk: Desk, question: Question) -> Model | None:
+def _as_its_file_has_it(desk: Desk, question: Question) -> Model | None:
     """Return the model as its file has it; None if that is no model any more."""
     try:
         return desk.base_model(question.model)
@@ -102,14 +102,14 @@ def _row(study: Study, state: State) -> dict[str, str]:
 
 
 def _frame(title: str) -> dict[str, Any]:
-    style = asset("page.css") + _own("ui.css")
+    style = asset("page.css") + _asset("ui.css")
     return {"title": title, "style": Markup(style), "is_busy": False}
 
 
-def _own(name: str) -> str:
+def _asset(name: str) -> str:
     return files("vftsim.ui").joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
 def _template() -> jinja2.Template:
-    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_own("page.html.j2"))
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_asset("page.html.j2"))

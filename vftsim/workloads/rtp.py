@@ -36,7 +36,7 @@ from vftsim.workloads.flow import FlowDriver, FlowResult
 from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.voice_quality import G711_CONCEALED_BPL, Codec
-from vftsim.workloads.wire import Address, Seen, Wire
+from vftsim.workloads.wire import Address, Wire, WirePacket
 
 rtp_streams = workload.kind("rtp")
 rtp_streams.implements(delivered)(count_delivered)
@@ -172,7 +172,7 @@ class RtpWire(Wire):
     port = 5004
     _HZ, _PCMU = 8000, 0
 
-    def contents(self, packet: Seen, source: Address) -> bytes:
+    def contents(self, packet: WirePacket, source: Address) -> bytes:
         """Return the header alone."""
         stamp = packet.number * self.interval_ns * self._HZ // 1_000_000_000
         return struct.pack("!BBHII", 0x80, self._PCMU, packet.number & 0xFFFF, stamp & 0xFFFFFFFF, 1 + packet.stream)
@@ -234,7 +234,7 @@ class RtpSpec(LoadProfileSpec, WorkloadSpec):
     codec: CodecSpec = Field(default_factory=CodecSpec, description="Codec, for voice quality.")
 
     @model_validator(mode="after")
-    def _come(self) -> Self:
+    def _holds_with_a_profile(self) -> Self:
         if self.load_profile and not self.hold:
             raise ValueError("load_profile: streams that last as long as the run come at no rate; give their hold")
         return self

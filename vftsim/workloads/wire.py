@@ -20,7 +20,7 @@ class Address:
     port: int
 
 
-class Seen(Protocol):
+class WirePacket(Protocol):
     """A packet that was seen."""
 
     message: int
@@ -54,15 +54,15 @@ class Wire:
         """Tell whether an exchange can be over with a packet that comes back to the client."""
         return True
 
-    def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
+    def client(self, packet: WirePacket, flow: int, *, is_to_guest: bool) -> Address:
         """Return the address of the client's end, in the network 10.flow."""
         return Address(bytes((10, flow, packet.stream >> 8 & 255, packet.stream & 255)), self.port)
 
-    def contents(self, packet: Seen, source: Address) -> bytes:
+    def contents(self, packet: WirePacket, source: Address) -> bytes:
         """Return what follows the UDP header, as far as it is kept."""
         return b""
 
-    def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
+    def in_ip(self, packet: WirePacket, source: Address, target: Address) -> tuple[int, bytes, int]:
         """Return what an IP packet carries: the protocol's number, the bytes that are kept, and how many there are."""
         contents = self.contents(packet, source)
         length = max(packet.size_bytes - self.framing_bytes - ETHERNET_AND_IP_BYTES, UDP_BYTES + len(contents))

@@ -20,23 +20,24 @@ def compare(call: StudyCall, *, common: ScaledStudy) -> None:
 
     --set applies to every model.
     """
-    given = call.arguments
-    models = [as_variant(name, common.loaded) for name in given["models"]]
-    if "protection" in given:
-        if given.get("figures"):
+    arguments = call.arguments
+    models = [as_variant(name, common.loaded) for name in arguments["models"]]
+    if "protection" in arguments:
+        if arguments.get("figures"):
             raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
         if len(models) != 1:
             raise UsageError("--protection compares mechanisms on one model; name one")
         plan = call.plan(studies.decide, model=models[0])
     else:
-        if named := _of_mechanisms(given):
+        if named := _of_mechanisms(arguments):
             raise UsageError(f"{named} is about mechanisms: name them with --protection")
         plan = call.plan(models=models)
     common.show_all(plan, common.conduct(plan))
 
 
-def _of_mechanisms(given: Mapping[str, Any]) -> str:
+def _of_mechanisms(typed: Mapping[str, Any]) -> str:
     """Return the first option that was given and is about mechanisms; empty for none."""
-    asked = entries_of(studies.decide.__doc__ or "")
+    entries = entries_of(studies.decide.__doc__ or "")
     # Of prices the command line always says something.
-    return next((entry["flags"] for name, entry in asked.items() if name != "prices" and given.get(name, []) != []), "")
+    named = (entry["flags"] for name, entry in entries.items() if name != "prices" and typed.get(name, []) != [])
+    return next(named, "")

@@ -137,9 +137,9 @@ def _window(start: str | None, until: str | None) -> Window:
     return Window(begin, end)
 
 
-def _renames(given: list[str] | None) -> dict[str, str]:
+def _renames(texts: list[str] | None) -> dict[str, str]:
     names: dict[str, str] = {}
-    for text in given or []:
+    for text in texts or []:
         old, sign, new = text.partition("=")
         if not (sign and old and new):
             raise UsageError(f"--rename '{text}' must be OLD=NEW, e.g. cpu/1=cpu")
@@ -159,8 +159,8 @@ def _as_dict(row: Imported) -> dict[str, object]:
 def _show(output: Path, rows: list[Imported]) -> None:
     from vftsim.report.screen import print_table
 
-    known = {statistic for row in rows for statistic in row.figure.statistics}
-    shown = [each for each in ("n", "mean", "p50", "p90", "p99", "max", "total") if each in known]
+    statistics = {statistic for row in rows for statistic in row.figure.statistics}
+    shown = [each for each in ("n", "mean", "p50", "p90", "p99", "max", "total") if each in statistics]
     lines = [
         (
             row.phase,

@@ -62,8 +62,8 @@ def trace(
     """
     from vftsim.cli.files import check_target, write_whole
 
-    asked = {".json": output, ".png": gantt, ".pcap": pcap}
-    outputs = {suffix: path for suffix, path in asked.items() if path is not None}
+    by_suffix = {".json": output, ".png": gantt, ".pcap": pcap}
+    outputs = {suffix: path for suffix, path in by_suffix.items() if path is not None}
     if not outputs and beside is None:
         raise UsageError(
             "say what to write: -o schedule.json, --gantt schedule.png, --pcap packets.pcap or several, or what to lay "

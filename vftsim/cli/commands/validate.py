@@ -77,8 +77,8 @@ def validate(call: StudyCall, *, common: Validating) -> None:
             written = accuracy.as_file(validated.rows)
             write_whole(common.held_out, lambda path: write_file(path, written))
         else:
-            what = "no row is held out and of a kind that errors are learned of (CPU, delays, IHS, completed)"
-            typer.echo(f"warning: {what}; '{common.held_out}' is not written", err=True)
+            reason = "no row is held out and of a kind that errors are learned of (CPU, delays, IHS, completed)"
+            typer.echo(f"warning: {reason}; '{common.held_out}' is not written", err=True)
     common.show(validated)
     if not validated.passed:
         raise typer.Exit(OUTSIDE)

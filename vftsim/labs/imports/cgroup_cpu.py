@@ -44,8 +44,8 @@ def _read(source: Source) -> list[Figure]:
     if len(inside) < 2:
         return []
     steps = list(itertools.pairwise(inside))
-    there = inside[0][1]
-    figures = [_use(metric, source, steps, key, size) for metric, key, size in _TOTALS_S if key in there]
+    counters = inside[0][1]
+    figures = [_use(metric, source, steps, key, size) for metric, key, size in _TOTALS_S if key in counters]
     return figures + _throttled_periods(source, steps)
 
 

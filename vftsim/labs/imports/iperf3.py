@@ -144,15 +144,15 @@ def _each(test: _Test) -> list[Figure]:
     return [Figure(f"throughput/{n}", "Mbit/s", {"mean": rate or 0.0}) for n, rate in enumerate(rates, 1)]
 
 
-def _received(start: _Start, receiver: _Span | None, both: _Span | None) -> float | None:
+def _received(start: _Start, receiver: _Span | None, both_ends: _Span | None) -> float | None:
     """Return a rate at the receiver: its own, else that of both ends, without what was lost if it is the sender's."""
     if receiver is not None:
         return receiver.mbit_per_s
-    if both is None:
+    if both_ends is None:
         return None
-    is_sent = start.sends if both.sender is None else both.sender
-    lost = (both.lost_packets or 0) / both.packets if is_sent and both.packets else 0.0
-    return both.mbit_per_s * (1.0 - lost)
+    is_sent = start.sends if both_ends.sender is None else both_ends.sender
+    lost = (both_ends.lost_packets or 0) / both_ends.packets if is_sent and both_ends.packets else 0.0
+    return both_ends.mbit_per_s * (1.0 - lost)
 
 
 def _loss(end: _End) -> list[Figure]:

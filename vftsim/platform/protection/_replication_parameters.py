@@ -282,7 +282,7 @@ class ReplicationFields(ChannelFields):
         state_mb = int(stream.most_bytes) / _MB
         pages = float(stream.pages_taken) + of_states["backup_disk_bytes"] / PAGE_BYTES
         received_ns = self.state.receive_cost * pages / machine.cpu_speed(engine, guard)
-        there = {
+        held = {
             "backup_cpu_ns": round(received_ns) + self.executed_ns(engine, guard),
             "backup_memory": self._guest_mb + state_mb + int(stream.most_uncommitted_bytes) / _MB,
         }
@@ -292,7 +292,7 @@ class ReplicationFields(ChannelFields):
             **output_buffer.holds(engine, guard),
             "sender_cpu_ns": int(engine.rows(senders)[guard].charged_ns),
             "memory": state_mb,
-            **(there if self.has_backup else {"backup_disk_bytes": 0}),
+            **(held if self.has_backup else {"backup_disk_bytes": 0}),
         }
 
     @property

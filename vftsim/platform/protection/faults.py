@@ -217,14 +217,14 @@ def joined_ns(cuts: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
     """
     in_order = sorted(cuts)
     ends_ns: dict[tuple[int, int], float] = {}
-    for place in reversed(range(len(in_order))):
-        begin_ns, lasts_ns = in_order[place]
+    for index in reversed(range(len(in_order))):
+        begin_ns, lasts_ns = in_order[index]
         end_ns = math.inf if lasts_ns == NO_DURATION else begin_ns + lasts_ns
-        for later in in_order[place + 1 :]:
+        for later in in_order[index + 1 :]:
             if later[0] > end_ns:
                 break
             end_ns = max(end_ns, ends_ns[later])
-        ends_ns[in_order[place]] = end_ns
+        ends_ns[in_order[index]] = end_ns
     return {cut: NO_DURATION if end_ns == math.inf else int(end_ns) - cut[0] for cut, end_ns in ends_ns.items()}
 
 

@@ -64,9 +64,9 @@ class Played(Generic[R]):
 def foresee(engine: Engine, cuts: Iterable[FoundCut]) -> None:
     """Tell a model that is built and has not run of cuts, in the order in which they were found."""
     for cut in cuts:
-        row, made = engine.add(rollback.cuts, guard=cut.guard)
+        row, guard = engine.add(rollback.cuts, guard=cut.guard)
         for name in _FIELDS:
-            setattr(made.finding, name, getattr(cut, name))
+            setattr(guard.finding, name, getattr(cut, name))
         engine.call(rollback.foresee, row)
 
 
@@ -76,8 +76,8 @@ def cuts_found(engine: Engine) -> list[FoundCut]:
     if rollback.foresights.name not in engine.linked.tables:
         return []
     rows = engine.rows(rollback.foresights)
-    found = [(guard, rows[guard].finding) for guard in range(1, engine.used(guards) + 1)]
-    return [_cut(guard, finding) for guard, finding in found if finding.is_found]
+    findings = [(guard, rows[guard].finding) for guard in range(1, engine.used(guards) + 1)]
+    return [_cut(guard, finding) for guard, finding in findings if finding.is_found]
 
 
 def _cut(guard: int, finding: Any) -> FoundCut:
@@ -100,47 +100,47 @@ def play(
     before did: a defect.
     """
     cuts: list[FoundCut] = []
-    seen: set[tuple[Key, frozenset[Key]]] = set()
-    made = build()
+    played: set[tuple[Key, frozenset[Key]]] = set()
+    run_built = build()
     while True:
         try:
-            run(made)
+            run(run_built)
         except RunFailure:
-            found = cuts_found(engine_of(made))
-            if not found:
+            new_cuts = cuts_found(engine_of(run_built))
+            if not new_cuts:
                 raise
-            standing, found, is_all = _settled(cuts, found)
-            for cut in found:
-                _must_be_new(cut, cuts, seen)
-            first_ns = min(cut.ends_ns for cut in found)
-            cuts = [*standing, *found]
+            standing, new_cuts, is_all = _settled(cuts, new_cuts)
+            for cut in new_cuts:
+                _must_be_new(cut, cuts, played)
+            first_ns = min(cut.ends_ns for cut in new_cuts)
+            cuts = [*standing, *new_cuts]
         else:
-            return Played(made, tuple(cuts))
+            return Played(run_built, tuple(cuts))
         # Before the guests' states were taken: that is when they must know that their lives end with them.
-        if is_all and go_back(made, first_ns):
-            foresee(engine_of(made), found)  # what was found before is in the state
+        if is_all and go_back(run_built, first_ns):
+            foresee(engine_of(run_built), new_cuts)  # what was found before is in the state
         else:
-            made = build()
-            foresee(engine_of(made), cuts)
+            run_built = build()
+            foresee(engine_of(run_built), cuts)
 
 
-def _settled(cuts: list[FoundCut], found: list[FoundCut]) -> tuple[list[FoundCut], list[FoundCut], bool]:
+def _settled(cuts: list[FoundCut], new_cuts: list[FoundCut]) -> tuple[list[FoundCut], list[FoundCut], bool]:
     """Return what stands of cuts that were foreseen, and what of those found beside it; whether all that was stands.
 
     A life that ended after the first end that has been found is played anew, with whatever follows for its guest.
     """
-    first_ns = min(cut.ends_ns for cut in found)
-    crashes_ns = {cut.guard: cut.crash_ns for cut in found}
+    first_ns = min(cut.ends_ns for cut in new_cuts)
+    crashes_ns = {cut.guard: cut.crash_ns for cut in new_cuts}
     replaced = [each for each in cuts if each.crash_ns >= crashes_ns.get(each.guard, NEVER_NS)]
     others = [each for each in cuts if each not in replaced]
     standing = [each for each in others if each.ends_ns <= first_ns]
     anew = {each.guard for each in others if each.ends_ns > first_ns}
-    return standing, [cut for cut in found if cut.guard not in anew], len(standing) == len(cuts)
+    return standing, [cut for cut in new_cuts if cut.guard not in anew], len(standing) == len(cuts)
 
 
-def _must_be_new(cut: FoundCut, cuts: Iterable[FoundCut], seen: set[tuple[Key, frozenset[Key]]]) -> None:
+def _must_be_new(cut: FoundCut, cuts: Iterable[FoundCut], played: set[tuple[Key, frozenset[Key]]]) -> None:
     """Refuse an end that was foreseen, unless others have ended before that did not whenever it was found."""
     before = frozenset(each.key for each in cuts if each.guard != cut.guard and each.ends_ns < cut.ends_ns)
-    if (cut.key, before) in seen:
+    if (cut.key, before) in played:
         raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
-    seen.add((cut.key, before))
+    played.add((cut.key, before))

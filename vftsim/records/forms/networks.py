@@ -177,25 +177,25 @@ def spaced(values: Sequence[float]) -> str:
 
 def statement_rows(results: Results) -> list[tuple[str, ...]]:
     """Return every statement with its verdict, and that of the null model."""
-    both = zip(claims.judge(_claims(), results), claims.judge(_claims(), _shared_evenly()), strict=True)
-    return [(judged.key, judged.stated, judged.found, judged.verdict, null.verdict) for judged, null in both]
+    pairs = zip(claims.judge(_claims(), results), claims.judge(_claims(), _shared_evenly()), strict=True)
+    return [(judged.key, judged.stated, judged.found, judged.verdict, null.verdict) for judged, null in pairs]
 
 
 def tally(results: Results, which: str) -> str:
     """Return how many statements have which verdict under the ``model``, ``null``, or the ``other cards``."""
-    found = _shared_evenly() if which == "null" else results
-    return in_counts(claims.judge(_claims(), found, rivals=which == "other cards"))
+    judged_results = _shared_evenly() if which == "null" else results
+    return in_counts(claims.judge(_claims(), judged_results, rivals=which == "other cards"))
 
 
 def cannot_tell(results: Results) -> str:
     """Return which share of the statements the null model holds too, or has the same figure on both sides."""
     rows = statement_rows(results)
     counted = [row for row in rows if row[3] not in {claims.CONTRADICTED, claims.NOT_JUDGED}]
-    both = sum(row[3] == row[4] == "holds" for row in rows)
+    shared = sum(row[3] == row[4] == "holds" for row in rows)
     without = sum(row[3] == claims.NO_MECHANISM for row in counted)
-    share = f"{both + without} of {len(counted)} statements ({(both + without) / len(counted):.0%})"
+    share = f"{shared + without} of {len(counted)} statements ({(shared + without) / len(counted):.0%})"
     return (
-        f"{share}: {both} hold in the null model as well, in {without} both sides are the same by construction (no "
+        f"{share}: {shared} hold in the null model as well, in {without} both sides are the same by construction (no "
         "mechanism: not held)"
     )
 
@@ -207,7 +207,7 @@ def example_rows(results: Results) -> list[tuple[str, ...]]:
     off = {key: [v / printed("httperf_example", key) - 1.0 for v in each] for key, each in values.items()}
     medians = [median(abs(off[key][n]) for key in PRINTED) for n in range(len(models))]
     worst = [max(PRINTED, key=lambda key, n=n: abs(off[key][n])) for n in range(len(models))]  # type: ignore[misc]
-    kept = [
+    verdicts = [
         m <= _MEDIAN_LIMIT and abs(off[w][n]) <= _WORST_LIMIT
         for n, (m, w) in enumerate(zip(medians, worst, strict=True))
     ]
@@ -223,7 +223,7 @@ def example_rows(results: Results) -> list[tuple[str, ...]]:
         ),
         ("median error", "12 %", *(f"{each:.1%}" for each in medians)),
         ("worst", "45 %", *(f"{w} {off[w][n]:+.0%}".replace("_", " ") for n, w in enumerate(worst))),
-        ("verdict", "", *("holds" if each else "missed" for each in kept)),
+        ("verdict", "", *("holds" if each else "missed" for each in verdicts)),
         (f"twice as far off, of {len(TELLING)}", "", "", *map(str, far)),
     ]
 

@@ -35,7 +35,7 @@ def claims() -> Claims:
 
 def judge(rows: Sequence[Mapping[str, str]], results: Results, *, rivals: bool = False) -> list[Row]:
     """Judge all statements but those with a figure; ``rivals`` takes each platform's other network card."""
-    judge_of = _Found(results, claims().rivals if rivals else claims().models)
+    judge_of = _Judge(results, claims().rivals if rivals else claims().models)
     return [judge_of.judge(row) for row in rows if row["claim_id"] not in claims().elsewhere]
 
 
@@ -44,7 +44,7 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Judge:
     """Results under a choice of models."""
 
     results: Results
@@ -164,8 +164,8 @@ def _in_words(row: Mapping[str, str]) -> str:
     clients = f", {row['clients']} clients" if row["clients"] else ""
     value = f" {row['value']} {row['unit']}" if row["value"] else ""
     than = f" {row['compared_to']}" if row["compared_to"] else ""
-    what = " ".join(part for part in (row["platform"], row["protocol"], row["metric"]) if part)
-    return f"{what}{clients}: {row['relation']}{value}{than}".replace("_", " ")
+    subject = " ".join(part for part in (row["platform"], row["protocol"], row["metric"]) if part)
+    return f"{subject}{clients}: {row['relation']}{value}{than}".replace("_", " ")
 
 
 def _listed(series: Sequence[Sequence[float]]) -> str:

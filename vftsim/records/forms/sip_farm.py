@@ -102,9 +102,9 @@ def costs_before(cpus: float = CPUS_A_SERVER, *, clustered: bool = True) -> Cost
 
 def costs_after() -> Costs:
     """Return what is known when R3's CPU, R6 and R7 have been used too."""
-    known = costs_before()
-    rest_s = processors_stated() / rate("R3") - known.front_s
-    return replace(known, rest_s=rest_s, back_s=known.cpus / rate("R6"), storage_s=1.0 / rate("R7"))
+    before = costs_before()
+    rest_s = processors_stated() / rate("R3") - before.front_s
+    return replace(before, rest_s=rest_s, back_s=before.cpus / rate("R6"), storage_s=1.0 / rate("R7"))
 
 
 def processors_stated() -> float:
@@ -252,8 +252,8 @@ def _callers(cpu: Mapping[str, float]) -> float:
 
 def own_limit(figures: Mapping[str, Sequence[float]]) -> tuple[str, float]:
     """Return the resource with the least bound among those that an experiment found, and that bound."""
-    known = [name for name in (*RESOURCES, STORAGE) if name in figures]
-    return limit({name: fmean(figures[name]) for name in known})
+    named = [name for name in (*RESOURCES, STORAGE) if name in figures]
+    return limit({name: fmean(figures[name]) for name in named})
 
 
 def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, str, float, float, bool]]:

@@ -69,9 +69,9 @@ def priced(key: str, backend_us: float, relay_us: float, structure: Sequence[str
     """Return costs and a structure, as far as an experiment knows them, as templates."""
     if key == _NATIVE:
         return [f"domains.linux.applications.relay.packet_cost={relay_us} us"]
-    known = experiment(key).domains
+    domains = experiment(key).domains
     every = overrides(backend_us, relay_us, structure)
-    every = [a for a in every if not a.startswith("domains.") or a.split(".")[1] in known]
+    every = [a for a in every if not a.startswith("domains.") or a.split(".")[1] in domains]
     if key.startswith("bypass.") and key != "bypass.D":
         every = [a for a in every if not a.startswith("domains.media.interfaces")]
     return [a.replace("{", "{{").replace("}", "}}") for a in every]
@@ -104,8 +104,8 @@ def run_experiment(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, An
 
 def known_mean(values: Sequence[float | None]) -> float | None:
     """Mean over the replications that have a value (voice quality has none outside the E-model's validity)."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else None
 
 
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:

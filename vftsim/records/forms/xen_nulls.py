@@ -90,11 +90,11 @@ def chance(rows: Rows, models: Mapping[str, Mapping[str, Outcome]], seed: int, d
     right, *_ = models
     replications = len(next(iter(models[right].values())).loss_percent)
     judged[NULL] = judged_rows(rows, null_outcomes(list(models[right]), replications))
-    both = sum(a.verdict == b.verdict == "holds" for a, b in zip(judged[right], judged[NULL], strict=True))
+    shared = sum(a.verdict == b.verdict == "holds" for a, b in zip(judged[right], judged[NULL], strict=True))
     return {
         "held": {name: held(verdicts) for name, verdicts in judged.items()},
         "statements": len(judged[right]),
-        "held_by_null_too": both,
+        "held_by_null_too": shared,
         "shuffled": {
             "over all experiments": shuffled(rows, models[right], deals, seed, within_sets=False),
             "within each set": shuffled(rows, models[right], deals, seed, within_sets=True),
@@ -105,10 +105,10 @@ def chance(rows: Rows, models: Mapping[str, Mapping[str, Outcome]], seed: int, d
 
 def in_words(counts: Mapping[str, Any]) -> list[str]:
     """Return :func:`chance` as lines of text."""
-    both, right = counts["held_by_null_too"], next(iter(counts["held"].values()))
+    shared, right = counts["held_by_null_too"], next(iter(counts["held"].values()))
     lines = [
         f"Of {counts['statements']} statements {counts['held'][NULL]} hold in a model that never loses a packet; of "
-        f"the {right} that hold in the model {both} hold there too ({both / max(right, 1):.0%}) and cannot tell."
+        f"the {right} that hold in the model {shared} hold there too ({shared / max(right, 1):.0%}) and cannot tell."
     ]
     for where, deal in counts["shuffled"].items():
         lines.append(

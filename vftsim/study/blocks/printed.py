@@ -167,13 +167,13 @@ _OF_SOURCES = {"measured", "calibrated"}
 
 def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
     """Return how far the models are calibrated, the command, seed, versions, hashes, and the models in full."""
-    wanted, played = manifest["replications_wanted"], len(manifest["replications"])
-    is_count = wanted and (played == wanted or manifest["state"] != "finished")  # a search plays what it takes
+    of, played = manifest["replications_wanted"], len(manifest["replications"])
+    is_count = of and (played == of or manifest["state"] != "finished")  # a search plays what it takes
     facts = [
         ("command", command_of(manifest)),
         ("vftsim", _version(manifest)),
         ("seed, streams", f"{manifest['seed']}, {manifest['stream_scheme']}"),
-        *([("replications", f"{played} of {wanted}")] if is_count else []),
+        *([("replications", f"{played} of {of}")] if is_count else []),
         *(("model", f"{each['label']}, sha256 {_short(each)}, {_changed(each)}") for each in manifest["models"]),
         ("state", f"{manifest['state']}, {manifest['started_utc']} to {manifest['ended_utc']}"),
         ("Python", f"{manifest['python']} on {manifest['os']}"),
@@ -335,8 +335,8 @@ T = TypeVar("T")
 def _told_apart(each: Sequence[tuple[str, T]], count: int) -> list[tuple[str, T]]:
     """Return what results have, by label: once and without one where all have it, else with that of its own."""
     having: dict[str, list[tuple[str, T]]] = {}
-    for label, what in each:
-        having.setdefault(repr(what), []).append((f"{label}: ", what))
+    for label, result in each:
+        having.setdefault(repr(result), []).append((f"{label}: ", result))
     return [pair for pairs in having.values() for pair in (pairs if len(pairs) < count else [("", pairs[0][1])])]
 
 
@@ -352,13 +352,13 @@ def write_answer(store: Store, answer: Any) -> list[str]:
     return remarks + store.remarks
 
 
-def refuse_another(folder: Path, asked: Collection[str], seed: int) -> None:
+def refuse_another(folder: Path, digests: Collection[str], seed: int) -> None:
     """Refuse a directory whose tables are of other models than those asked about, by digest, or under another seed."""
     manifest: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):  # none, or no longer as it was written
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     before = manifest.get("asked")
-    if before and asked and (set(before).isdisjoint(asked) or manifest["seed"] != seed):
+    if before and digests and (set(before).isdisjoint(digests) or manifest["seed"] != seed):
         raise UsageError(
             f"'{folder}' tells of another model or seed, and what is asked now would take its place; choose another "
             "name, or --force to replace it"

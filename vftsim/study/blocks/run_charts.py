@@ -72,12 +72,13 @@ def _over_load(
         is_step = row.address.phase and row.phase.load is not None and row.phase.name.startswith("step_")
         if is_step and (titles := named(row.address)) is not None:
             groups.setdefault((row.address.owner, *titles[:2]), {}).setdefault(titles[2], []).append(row)
-    seen = shipped_observations(spec.measured.system)
+    measured = shipped_observations(spec.measured.system)
     for (owner, title, axis), lines in groups.items():
         first = next(iter(lines.values()))[0]
         series = [Series(name, points) for name, rows in lines.items() if len(points := _points(summary, rows)) > 1]
         if first.address.leads:
-            series += [each for name, rows in lines.items() if (each := _measured(name, rows[0].address, seen)).points]
+            of_labs = (_measured(name, rows[0].address, measured) for name, rows in lines.items())
+            series += [each for each in of_labs if each.points]
         if series:
             yield Chart(
                 f"{title}, {owner}",
@@ -90,16 +91,16 @@ def _over_load(
             )
 
 
-def _measured(name: str, address: Address, seen: Observations) -> Series:
+def _measured(name: str, address: Address, observations: Observations) -> Series:
     """Return what was measured on the real system of a figure, by the names that a lab has for it."""
     short = address.entry.figure.short
     known_as = (
         {f"{short}/{'/'.join(address.entry.path[1:])}", short.lower(), f"{short.lower()}/global"} if short else ()
     )
     points = [
-        Point(seen[phase, "load"], value)
-        for (phase, quantity), value in seen.items()
-        if quantity in known_as and (phase, "load") in seen and phase.startswith("step_")
+        Point(observations[phase, "load"], value)
+        for (phase, quantity), value in observations.items()
+        if quantity in known_as and (phase, "load") in observations and phase.startswith("step_")
     ]
     return Series(f"measured {name}" if len(address.entry.path) > 1 else "measured", points, "measured")
 
@@ -151,8 +152,8 @@ def _distributions(records: Sequence[tuple[int, RunRecord]]) -> list[Chart]:
     percents = [0.0, *(100.0 - 100.0 * 10 ** (-k / 10) for k in range(51))]
     series = []
     for name, delays in pooled.items():
-        told = [percent for percent in percents if delays.samples_beyond(percent) >= _FEWEST_BEYOND]
-        points = [Point(delays.percentile(percent) / 1e6, 100.0 - percent) for percent in told]
+        resolved = [percent for percent in percents if delays.samples_beyond(percent) >= _FEWEST_BEYOND]
+        points = [Point(delays.percentile(percent) / 1e6, 100.0 - percent) for percent in resolved]
         series.append(Series(name, points, "curve"))
     places = [[point.x for point in each.points] for each in series if each.points]
     ends, least = sorted(map(max, places)), min(map(min, places), default=0.0)

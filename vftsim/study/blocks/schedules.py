@@ -67,7 +67,7 @@ def _gap(pairs: Sequence[tuple[Scheduled, Scheduled]]) -> Iterator[str]:
         if (ours := simulated.wait_ms(95.0)) is not None and (theirs := real.wait_ms(95.0))
     ]
     ratios = (("switches", switches), ("wait p95", waits))
-    parts += [f"{across(ratio, 2)} times the {what}" for what, ratio in ratios if ratio]
+    parts += [f"{across(ratio, 2)} times the {noun}" for noun, ratio in ratios if ratio]
     yield ", ".join(parts)
 
 

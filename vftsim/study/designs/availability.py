@@ -346,8 +346,8 @@ def _charts(study: AvailabilityStudy) -> list[Block]:
     charts: list[Block] = []
     for title, name, figure, unit in shown:
         cells = [_of_year(row, name, figure) for row in study.rows]
-        known = [None if isinstance(cell, str) else cell for cell in cells]
-        chart = dot_chart(title, unit, names, {title.lower(): known})
+        numbers = [None if isinstance(cell, str) else cell for cell in cells]
+        chart = dot_chart(title, unit, names, {title.lower(): numbers})
         if chart.series[0].points:
             is_above_0 = min(point.y for point in chart.series[0].points) > 0.0
             charts.append(replace(chart, scale="log" if is_above_0 else "symlog"))
@@ -361,9 +361,9 @@ def _card(row: Mapping[str, Any]) -> Card:
 
 def _of_crashes(row: Mapping[str, Any]) -> list[Cell]:
     came_back = share_in_words(binomial_interval(row["came_back"], row["crashes"]))
-    outage = _known(row["outage_s"]) if row["came_back"] else f"{row['outage_s']:.4g} (assumed)"
+    outage = _cell(row["outage_s"]) if row["came_back"] else f"{row['outage_s']:.4g} (assumed)"
     back = Counted(f"{row['came_back']} of {row['crashes']}", f"({came_back})")
-    rest = (_known(row[name]) for name in ("backup_outage_s", "reprotection_s", "copy_stop_s"))
+    rest = (_cell(row[name]) for name in ("backup_outage_s", "reprotection_s", "copy_stop_s"))
     return [row["mechanism"], back, outage, *rest]
 
 
@@ -372,12 +372,12 @@ def _of_a_year(row: Mapping[str, Any]) -> list[Cell]:
         row["mechanism"],
         _nines(row["nines"]),
         _of_year(row, "downtime", "downtime_s_per_year"),
-        _known(row["unprotected_h_per_year"]),
+        _cell(row["unprotected_h_per_year"]),
         _of_year(row, "failed", "failed_per_year"),
     ]
 
 
-def _known(value: float) -> float | str | None:
+def _cell(value: float) -> float | str | None:
     return None if math.isnan(value) else "never" if math.isinf(value) else value
 
 
@@ -387,7 +387,7 @@ def _nines(value: float) -> str:
 
 def _of_year(row: Mapping[str, Any], name: str, figure: str) -> Estimate | float | str | None:
     """Return a figure of a year; where fewer attempts fail, in words: how many fewer hangs on how long runs go on."""
-    return failover.FEWER if row[figure] < 0.0 else interval_of_year(row, name, row[figure]) or _known(row[figure])
+    return failover.FEWER if row[figure] < 0.0 else interval_of_year(row, name, row[figure]) or _cell(row[figure])
 
 
 def interval_of_year(row: Mapping[str, Any], name: str, mean: float) -> Estimate | None:
@@ -490,9 +490,9 @@ def shares_of(kinds: Sequence[Kind], restart_s: float, reprotection_s: float) ->
     """
     rates: dict[tuple[str, str], float] = {}
 
-    def add_rate(here: str, there: str, rate: float) -> None:
-        if rate > 0.0 and here != there:
-            rates[here, there] = rates.get((here, there), 0.0) + rate
+    def add_rate(state: str, target: str, rate: float) -> None:
+        if rate > 0.0 and state != target:
+            rates[state, target] = rates.get((state, target), 0.0) + rate
 
     def strike(state: str, kind: Kind, effect: Effect, after: str) -> None:
         add_rate(state, DEAD, kind.rate_per_s * effect.dead)
@@ -525,16 +525,16 @@ def stationary(rates: Mapping[tuple[str, str], float]) -> dict[str, float]:
     """Return the shares of time of a chain's states that can be reached, from the rates between them."""
     states, new = [UP], [UP]
     while new:
-        new = sorted({there for here, there in rates if here in new and there not in states})
+        new = sorted({target for source, target in rates if source in new and target not in states})
         states += new
     if len(states) == 1:
         return {UP: 1.0}
     row = {state: number for number, state in enumerate(states)}
     flow = np.zeros((len(states), len(states)))
-    for (here, there), rate in rates.items():
-        if here in row:
-            flow[row[there], row[here]] += rate
-            flow[row[here], row[here]] -= rate
+    for (source, target), rate in rates.items():
+        if source in row:
+            flow[row[target], row[source]] += rate
+            flow[row[source], row[source]] -= rate
     flow[0] = 1.0  # one balance follows from the others: the shares add up instead
     shares = np.linalg.solve(flow, np.eye(len(states))[0])
     return {state: float(shares[number]) for state, number in row.items()}

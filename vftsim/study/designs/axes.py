@@ -198,9 +198,9 @@ def load_keys(spec: ModelSpec) -> list[str]:
 def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
     """Return the knob that a key is; refuse a key that the model lacks, or without a number above 0."""
     value = value_at(spec, key, option)
-    found = number_of(value)
-    number, unit = found or (0.0, "")
-    if found is None or (isinstance(value, str) and not unit):
+    parsed = number_of(value)
+    number, unit = parsed or (0.0, "")
+    if parsed is None or (isinstance(value, str) and not unit):
         raise UsageError(f"{option} {key}: {shown(value)} is no number that could be turned")
     if not number > 0.0:
         raise UsageError(f"{option} {key}: begins at {shown(value)}, not at a number above 0; --set one first")
@@ -219,10 +219,10 @@ def value_at(spec: ModelSpec, key: str, option: str) -> Any:
             if not isinstance(value, (dict, list)):
                 text = f"there is nothing below '{where}', which is {shown(value)}"
                 raise UsageError(f"{option} {key}: {text}") from None
-            known = list(value) if isinstance(value, dict) else list(map(str, range(len(value))))
+            keys = list(value) if isinstance(value, dict) else list(map(str, range(len(value))))
             meant = "" if done else or_below(key.split("."), value)
-            there = meant or instead(part, known, "it has:")
-            raise UsageError(f"{option} {key}: no '{part}' in '{where}'{there}") from None
+            hint = meant or instead(part, keys, "it has:")
+            raise UsageError(f"{option} {key}: no '{part}' in '{where}'{hint}") from None
         done.append(part)
     return value
 
@@ -311,9 +311,9 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
     for name in named:
         if name not in (ALL, *having):
             raise UsageError(f"--crossovers {name}: neither the model nor one of these mechanisms has one")
-    wanted = [name for name in having if name in named or ALL in named]
-    given = {name: _read(name, named[name]) for name in wanted if named.get(name)}
-    values_of = {name: given.get(name) or _around(name, list(models.values()), entry) for name in wanted}
+    names = [name for name in having if name in named or ALL in named]
+    read_values = {name: _read(name, named[name]) for name in names if named.get(name)}
+    values_of = {name: read_values.get(name) or _around(name, list(models.values()), entry) for name in names}
     return [SharedKnob(name, _SORTS[name].unit, values) for name, values in values_of.items()]
 
 

@@ -223,9 +223,9 @@ def at_knob(
     """
     turned = knob.at(spec, level)
     # Only how many copies there are changes which figures a model has, and a catalogue takes some milliseconds a run.
-    known = catalogue(turned) if knob.key.endswith(_COUNT) else ()
-    for objective in objectives if known else ():
-        if not at_any_count(objective.figure, lambda name: bool(meant_by(name, known))):
+    addresses = catalogue(turned) if knob.key.endswith(_COUNT) else ()
+    for objective in objectives if addresses else ():
+        if not at_any_count(objective.figure, lambda name: bool(meant_by(name, addresses))):
             raise UsageError(f"{knob.key}: at {level:g} the model has no figure '{objective.figure}'")
     if not workload:
         return turned
@@ -263,8 +263,8 @@ def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]
     if request.objectives:
         return request.objectives
     turned = [(n, each.objectives) for n, each in spec.workloads.items() if key == f"workloads.{n}.{each.load_key}"]
-    asked = [(driver, texts) for name, texts in turned for driver in spec.drivers_of(name)]
-    of_load = [f"workloads.{driver}.{text}" for driver, texts in asked for text in texts]
+    by_driver = [(driver, texts) for name, texts in turned for driver in spec.drivers_of(name)]
+    of_load = [f"workloads.{driver}.{text}" for driver, texts in by_driver for text in texts]
     return of_load + of_disks(spec) if of_load else []
 
 
@@ -386,18 +386,18 @@ def constant_load_studies(
 
 
 def ramp_study(
-    model: Model, request: CapacityRequest, execution: Execution, known: Experience | None = None
+    model: Model, request: CapacityRequest, execution: Execution, experience: Experience | None = None
 ) -> CapacityStudy:
     """Run the lab's ramp with many seeds; with prices, once more at each end of each price of a mechanism."""
     ramp_of(model.spec)
     limit = request.ihs_limit_percent
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
-    ramp_capacity_of(model, [], limit, known=known)  # refuses before the work what cannot be judged
+    ramp_capacity_of(model, [], limit, experience=experience)  # refuses before the work what cannot be judged
     done = Replications([model], execution)
     is_partial = not done.run(replications)
     if not done.common:
         raise Interrupted("no replication had finished")
-    ramp = ramp_capacity_of(model, sorted(done.records[0].items()), limit, known)
+    ramp = ramp_capacity_of(model, sorted(done.records[0].items()), limit, experience)
     manifest = execution.manifest([model], "capacity", done.common, wanted=replications, interrupted=is_partial)
     band = ramp_band(model, execution, limit) if request.prices and not is_partial else None
     return CapacityStudy(manifest, ramp=ramp, band=band)

@@ -139,8 +139,8 @@ def searched(
             break
     most = max(probe.runs for search in searches.values() for probe in search.result.probes)
     is_partial = any(search.interrupted for search in searches.values())
-    wanted = settings.runs_per_level
-    manifest = execution.manifest([model], "capacity", most, wanted=wanted, interrupted=is_partial)
+    replications = settings.runs_per_level
+    manifest = execution.manifest([model], "capacity", most, wanted=replications, interrupted=is_partial)
     return CapacityStudy(manifest, searches=searches)
 
 

@@ -52,8 +52,8 @@ def experience_of(labs: Path | None = None, headroom_percent: float | None = Non
         raise UsageError(f"--headroom: from 0 to below 100 %, got {headroom_percent:g}")
     if labs is not None and not is_file(labs):
         raise UsageError(f"--labs: there is no file {labs}; 'vftsim schema ramps' says what it holds")
-    given = {} if labs is None else of_labs.read_ramps(labs)
-    return Experience({**of_labs.shipped_ramps(), **given}, headroom_percent)
+    ramps = {} if labs is None else of_labs.read_ramps(labs)
+    return Experience({**of_labs.shipped_ramps(), **ramps}, headroom_percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +119,15 @@ class Tipping:
 NO_COLUMNS = dict.fromkeys(("full_saps", "tipped_from_saps", "tipped_to_saps", "safe_saps"), math.nan)
 
 
-def tipping_of(known: Experience, system: str | None, full_saps: float | None, within_saps: float) -> Tipping | None:
+def tipping_of(labs: Experience, system: str | None, full_saps: float | None, within_saps: float) -> Tipping | None:
     """Return where a system may tip; None where its ramp does not tell what fills its CPU, or no other is known.
 
     A system that is one of the known ones has its own name among them.
     """
-    others = tuple(ramp for name, ramp in known.ramps.items() if name != system)
+    others = tuple(ramp for name, ramp in labs.ramps.items() if name != system)
     if full_saps is None or not others:
         return None
-    return Tipping(full_saps, others, known.headroom_percent, within_saps)
+    return Tipping(full_saps, others, labs.headroom_percent, within_saps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ def ramp_capacity_of(
     model: Model,
     records: Sequence[tuple[int, Any]],
     ihs_limit_percent: float | None = None,
-    known: Experience | None = None,
+    experience: Experience | None = None,
 ) -> RampCapacity:
     """Return the capacity of a model with a benchmark from finished replications of its ramp.
 
@@ -308,13 +308,13 @@ def ramp_capacity_of(
             f"raise the stop rule with it: --set '{ramp_key(model.spec, ramp.limit_key)}=... %'"
         )
     runs = tuple((number, ramp_end(record.steps(), limit)) for number, record in records)
-    known = known or experience_of()
-    of_labs.measured_ramp(model.spec.measured.system, known.ramps)
+    experience = experience or experience_of()
+    of_labs.measured_ramp(model.spec.measured.system, experience.ramps)
     server, _, _ = model.spec.target_of(model.spec.workloads[model.spec.phased or ""])
     cpus = running_vcpus(model.spec, server)
-    seen = tuple(tuple(_load_step(step, cpus) for step in record.steps()) for _, record in records)
+    steps = tuple(tuple(_load_step(step, cpus) for step in record.steps()) for _, record in records)
     missing = tuple(missing_in(model.spec, records))
-    return RampCapacity(model, runs, limit, missing, seen, known)
+    return RampCapacity(model, runs, limit, missing, steps, experience)
 
 
 def _load_step(step: StepOutcome, cpus: int) -> of_labs.LoadStep:
@@ -407,7 +407,7 @@ def _tipping(ramp: RampCapacity) -> list[Block]:
         return [Note("Seen to tip: the ramp has too few undisturbed steps to say what load fills the CPU.")]
     low, high = tipping.shares
     systems = "; ".join(f"{each.system} {_percent(*each.shares)}" for each in tipping.others)
-    seen = (
+    text = (
         f"{_range(*tipping.seen_saps)} SAPS, {_percent(low, high)} of the {tipping.full_saps:.0f} that fill the CPU, "
         f"where other SIP servers tipped ({systems}); the capacity above is an upper bound"
     )
@@ -417,7 +417,7 @@ def _tipping(ramp: RampCapacity) -> list[Block]:
         f"{len(tipping.others)} systems may have tipped below; --headroom sets another share"
     )
     cards = [Card("seen to tip", _range(*tipping.seen_saps), "SAPS"), Card("safe", f"{tipping.safe_saps:.0f}", "SAPS")]
-    return [Note(f"Seen to tip: {seen}"), Note(f"Safe: {safe}"), Cards(cards)]
+    return [Note(f"Seen to tip: {text}"), Note(f"Safe: {safe}"), Cards(cards)]
 
 
 def _range(low: float, high: float) -> str:

@@ -84,9 +84,10 @@ class LevelSearch:
             row: dict[str, Any] = {self.names.key: probe.level, "runs": probe.runs, "beyond_limit": probe.beyond}
             row |= {"decision": str(probe.decision), **estimate_columns(beyond)}
             for name in self.judged:
-                known = [x for x in self.figures[probe.level][name] if not math.isnan(x)]
-                row[f"{name}_mean"] = math.fsum(known) / len(known) if known else math.nan
-                row |= {f"{name}_least": min(known, default=math.nan), f"{name}_largest": max(known, default=math.nan)}
+                values = [x for x in self.figures[probe.level][name] if not math.isnan(x)]
+                row[f"{name}_mean"] = math.fsum(values) / len(values) if values else math.nan
+                row[f"{name}_least"] = min(values, default=math.nan)
+                row[f"{name}_largest"] = max(values, default=math.nan)
             table.append(row)
         return frame(table)
 
@@ -300,11 +301,11 @@ def _beside_the_ramp(search: LevelSearch) -> str:
 def _with_the_load(search: LevelSearch) -> str:
     """Return for how long a run measures, and what else goes with the load."""
     names, at_it = search.names, search.result.estimate.mean
-    goes = [f"{each:.3g} {what} for each" for what, each in names.per_unit.items() if each]
-    there = [f"{each * at_it:.3g} {what} at the capacity" for what, each in names.per_unit.items() if each]
-    with_it = f"With the load go {', '.join(goes)}" if goes else ""
+    amounts = [f"{each:.3g} {noun} for each" for noun, each in names.per_unit.items() if each]
+    at_capacity = [f"{each * at_it:.3g} {noun} at the capacity" for noun, each in names.per_unit.items() if each]
+    with_it = f"With the load go {', '.join(amounts)}" if amounts else ""
     if with_it:
-        with_it += f", {', '.join(there)}." if search.result.answer == "between" else "."
+        with_it += f", {', '.join(at_capacity)}." if search.result.answer == "between" else "."
     if names.beside:
         with_it = f"Beside it as written: workloads {', '.join(names.beside)}."
     if search.model.spec.ramp is not None:
@@ -344,7 +345,7 @@ def _curves(search: LevelSearch) -> list[page.Block]:
 
 
 def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
-    mean, low, high = (row[f"{figure}_{what}"] for what in ("mean", "least", "largest"))
+    mean, low, high = (row[f"{figure}_{end}"] for end in ("mean", "least", "largest"))
     if mean is None or math.isnan(mean):
         return "none"
     return Estimate(mean, (high - low) / 2.0, low, high, row["runs"], math.nan, "range")
@@ -357,10 +358,10 @@ def _of_copies_the_busiest(resources: Iterable[Mapping[str, Any]]) -> list[tuple
         alike.setdefault(_alike(row["resource"]), []).append(row)
     of_many = {name: copies for name, copies in alike.items() if len(copies) >= _MANY_COPIES}
     many = {name: max(copies, key=lambda row: float(row["estimate"])) for name, copies in of_many.items()}
-    found = [(many.get(_alike(row["resource"])), row) for row in every]
+    by_row = [(many.get(_alike(row["resource"])), row) for row in every]
     return [
         (row, row["resource"] if busiest is None else f"{row['resource']}, most of the copies")
-        for busiest, row in found
+        for busiest, row in by_row
         if busiest is None or busiest is row
     ]
 

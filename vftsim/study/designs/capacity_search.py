@@ -168,8 +168,8 @@ def search_levels(
     """
     resolution, allows = study.resolution(settings), study.load.allows
     passes: Callable[[float, int], Any] = study.load
-    low = settings.low or max(resolution, _down(0.5 * study.saturated, resolution))
-    high = settings.high or max(_down(study.saturated, resolution), low) + resolution
+    low = settings.low or max(resolution, _floor(0.5 * study.saturated, resolution))
+    high = settings.high or max(_floor(study.saturated, resolution), low) + resolution
     if not 0.0 < resolution <= high - low:
         raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
     eases, progress = False, mapper.execution.progress
@@ -184,7 +184,7 @@ def search_levels(
         start = search_start(tried, low, high, resolution, allows, may_ease=may_ease, least=least)
         if (start.low, start.high) != (low, high):
             resolution = study.resolution(settings, start.high)
-            low, high = max(_down(start.low, resolution), resolution), _down(start.high, resolution) + resolution
+            low, high = max(_floor(start.low, resolution), resolution), _floor(start.high, resolution) + resolution
         eases = start.eases
     progress.total(settings.budget)
     result = capacity_search(
@@ -221,7 +221,7 @@ def _round_step(value: float) -> float:
     return min((power * k for k in (1, 2, 5, 10)), key=lambda step: abs(step - value))
 
 
-def _down(value: float, step: float) -> float:
+def _floor(value: float, step: float) -> float:
     return step * int(value / step)
 
 
@@ -353,9 +353,9 @@ def _of_judged(record: RunRecord, name: str, judged: Collection[str]) -> Offer:
     of_each = [[step for phase, step in steps if phase.name in each or phase.word in each] for each in words]
     if not of_each or not all(of_each):
         return record.offers[name]
-    played = {step.index: step for found in of_each for step in found}.values()
-    asked = math.fsum(step.requested_saps * step.seconds for step in played)
-    return replace(record.offers[name], asked=asked, sent=asked - sum(step.missing for step in played))
+    played = {step.index: step for judged_steps in of_each for step in judged_steps}.values()
+    requested = math.fsum(step.requested_saps * step.seconds for step in played)
+    return replace(record.offers[name], asked=requested, sent=requested - sum(step.missing for step in played))
 
 
 def without_short_offers(
@@ -369,8 +369,8 @@ def without_short_offers(
     if failed is None:
         return result, None
     runs = outcomes[failed.level][: failed.runs]
-    what = f"the load at {failed.level:g} {load}"
-    missing = mean_missing(what, [run.short for run in runs if run.short is not None])
+    load_text = f"the load at {failed.level:g} {load}"
+    missing = mean_missing(load_text, [run.short for run in runs if run.short is not None])
     if missing is None or not all(run.is_within for run in runs):
         return result, missing
     estimate = result.estimate

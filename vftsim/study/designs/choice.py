@@ -148,11 +148,11 @@ _WHY_NOT: Mapping[str, tuple[str, str]] = {
 
 def _chart(choice: Choice, objective: Objective) -> Chart:
     """Return every configuration that was looked at by its cost, and the front that nothing cheaper beats."""
-    seen = [each for each in choice.candidates if objective.figure in each.figures]
+    measured = [each for each in choice.candidates if objective.figure in each.figures]
     series = [
         Series(verdict, [Point.of(each.cost, each.figures[objective.figure]) for each in candidates], "dots")
         for verdict in (searching.MET, searching.MISSED, searching.OPEN)
-        if (candidates := [each for each in seen if each.verdict == verdict])
+        if (candidates := [each for each in measured if each.verdict == verdict])
     ]
     front = [Point(each.cost, each.figures[objective.figure].mean) for each in choice.fronts[objective.figure]]
     return Chart(
@@ -255,8 +255,8 @@ def _notes(choice: Choice) -> list[str]:
         "the right side; where there is no interval, as where runs are alike, all of them are."
     )
     notes += why_open(choice)
-    both = [candidate for candidate in (choice.winner, choice.runner_up) if candidate]
-    shown = [each for candidate in both for each in (candidate, choice.again.get(candidate.number))]
+    candidates = [candidate for candidate in (choice.winner, choice.runner_up) if candidate]
+    shown = [each for candidate in candidates for each in (candidate, choice.again.get(candidate.number))]
     notes += resting_on_some((f"{e.name}: {name}", e.figures[name].n, e.n) for e in shown if e for name in e.figures)
     prices = request.prices
     source = f" ({prices.source})" if prices.source else ""
@@ -274,10 +274,10 @@ def why_open(choice: Choice) -> list[str]:
     left = [each for each in choice.candidates if each.is_left_open or each.failed_again]
     for objective in choice.request.objectives:
         looks = {each.name: choice.again.get(each.number, each).figures.get(objective.figure) for each in left}
-        if none := [name for name, look in looks.items() if look is None]:
+        if none := [name for name, estimate in looks.items() if estimate is None]:
             texts.append(f"{objective.figure}: no run of {'; '.join(none)} gives one. Longer runs may.")
-        ranges = {name: look for name, look in looks.items() if look is not None and not look.is_interval}
-        if apart := [name for name, look in ranges.items() if objective.holds(look.low) != objective.holds(look.high)]:
+        ranges = {name: each for name, each in looks.items() if each is not None and not each.is_interval}
+        if apart := [name for name, each in ranges.items() if objective.holds(each.low) != objective.holds(each.high)]:
             texts.append(
                 f"{objective.figure} has no interval at {'; '.join(apart)}: single runs see too little of it, and do "
                 "not agree. Longer runs give one."

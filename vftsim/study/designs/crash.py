@@ -125,8 +125,8 @@ class Failover:
     @property
     def back_s(self) -> float:
         """From the crash until the guest could be reached, whether a client asked or not; infinite: not in this run."""
-        after = {what: time_s for time_s, what in reversed(self.timeline) if time_s >= 0}
-        live_s = min((after[what] for what in LIVE if what in after), default=math.inf)
+        after = {event: time_s for time_s, event in reversed(self.timeline) if time_s >= 0}
+        live_s = min((after[event] for event in LIVE if event in after), default=math.inf)
         return after.get(REACHABLE, live_s) if math.isfinite(live_s) else math.inf
 
     @property
@@ -137,7 +137,7 @@ class Failover:
     @property
     def is_protected_again(self) -> bool:
         """Whether the copy that restores redundancy was over by the end of the run."""
-        return any(what == PROTECTED and time_s > 0 for time_s, what in self.timeline)
+        return any(event == PROTECTED and time_s > 0 for time_s, event in self.timeline)
 
     @property
     def is_for_good(self) -> bool:
@@ -179,7 +179,7 @@ class _Watched:
 
     def first_ns(self, *words: str) -> int | None:
         """Return when one of the words first came after the fault; ``None``: never."""
-        return next((at_ns for at_ns, what in self.timeline if at_ns >= self.since_ns and what in words), None)
+        return next((at_ns for at_ns, event in self.timeline if at_ns >= self.since_ns and event in words), None)
 
     @property
     def reachable_ns(self) -> int | None:
@@ -193,8 +193,8 @@ class _Watched:
         alone_ns = self.first_ns(*ALONE)
         if alone_ns is None:
             return None
-        earlier_ns = max((at_ns for at_ns, what in self.timeline if what in ALONE and at_ns < self.since_ns), default=0)
-        stood = [at_ns for at_ns, what in self.timeline if what == STANDS_STILL and earlier_ns <= at_ns <= alone_ns]
+        earlier_ns = max((at_ns for at_ns, word in self.timeline if word in ALONE and at_ns < self.since_ns), default=0)
+        stood = [at_ns for at_ns, word in self.timeline if word == STANDS_STILL and earlier_ns <= at_ns <= alone_ns]
         return Gap(stood[-1], alone_ns) if stood else None
 
 
@@ -239,7 +239,7 @@ def _silence(task: CrashTask, crashed: _Watched) -> Gap:
 def _of_backup(task: CrashTask, crashed: _Watched, undisturbed: _Watched, silence: Gap) -> BackupFailure:
     """Judge a crash of the backup's host: it holds up what comes out in its silence without it."""
     alone_ns = crashed.first_ns(*ALONE)
-    is_pair = any(what == PROTECTED and at_ns < task.crash_ns for at_ns, what in crashed.timeline)
+    is_pair = any(event == PROTECTED and at_ns < task.crash_ns for at_ns, event in crashed.timeline)
     outage_s = math.inf if alone_ns is None else (silence.end_ns - silence.begin_ns) / S
     return BackupFailure(
         outage_s=outage_s if is_pair and (undisturbed.gap is not None or not is_served(task)) else 0.0,
@@ -298,14 +298,14 @@ def _watched(
     run = passes[-1]
     guard = run.built.guards.get(task.domain, 0)
     # Row 0 is of no flow: nothing was seen there.
-    seen = run.engine.rows(flows)[next(iter(_flows(run, task.domain)), 0)]
-    end_ns = int(seen.gap_end_ns)
+    flow = run.engine.rows(flows)[next(iter(_flows(run, task.domain)), 0)]
+    end_ns = int(flow.gap_end_ns)
     return _Watched(
         record,
         since_ns,
         sorted(record.timelines.get(task.domain, ())),
-        Gap(end_ns - int(seen.gap_ns), end_ns) if end_ns > 0 else None,
-        int(seen.seen_ns),
+        Gap(end_ns - int(flow.gap_ns), end_ns) if end_ns > 0 else None,
+        int(flow.seen_ns),
         bool(guard) and is_more_to_come(run.engine, guard),
         bool(guard and run.engine.rows(guards)[guard].dead),
         run.engine.now_ns,
@@ -363,11 +363,11 @@ def _copy_of(spec: ModelSpec, domain: DomainSpec) -> ReprotectionSpec | None:
     return mechanism.copy_again if isinstance(mechanism, ChannelFields) else None
 
 
-def fair_share(wanted: int, others: Sequence[int], line: int) -> int:
+def fair_share(demand: int, others: Sequence[int], line: int) -> int:
     """Return what one has of a line at which each asks for a rate: nobody more than it, and the rest evenly."""
-    for waiting, rate in zip(range(len(others) + 1, 0, -1), sorted([wanted, *others]), strict=True):
+    for waiting, rate in zip(range(len(others) + 1, 0, -1), sorted([demand, *others]), strict=True):
         share = max(1, min(rate, line // waiting))
-        if rate == wanted:
+        if rate == demand:
             break
         line -= share
     return share
@@ -380,12 +380,12 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
     if live_ns is not None and not is_served(task):
         gap = Gap(task.crash_ns, live_ns)
     instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
-    known = [instant for instant in instants if instant is not None]
-    recovered = gap is not None and len(known) == len(instants)
-    seen, of_none = _of_domain(task, record), _of_domain(task, undisturbed)
+    passed = [instant for instant in instants if instant is not None]
+    recovered = gap is not None and len(passed) == len(instants)
+    ran, of_none = _of_domain(task, record), _of_domain(task, undisturbed)
     of_none_dropped, guard = _dropped(of_none), f"domains.{task.domain}.protection"
     of_guard = undisturbed.whole.outcomes.get(guard)
-    parts = parts_of(gap, known) if gap is not None and recovered else [math.nan] * len(PARTS)
+    parts = parts_of(gap, passed) if gap is not None and recovered else [math.nan] * len(PARTS)
     before_s, detection_s, takeover_s, announcement_s, first_s = parts
     return Failover(
         crash_s=(task.crash_ns - task.span_begins_ns) / S,
@@ -396,15 +396,15 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
         first_packet_s=first_s,
         outage_s=(gap.end_ns - gap.begin_ns) / S if gap is not None and recovered else math.inf,
         unprotected_s=_unprotected_s(task, crashed, live_ns),
-        failed=_more_failed(seen, of_none),
+        failed=_more_failed(ran, of_none),
         # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
-        lost={owner.partition(".")[2]: dropped - of_none_dropped[owner] for owner, dropped in _dropped(seen).items()},
-        retransmissions=_repeated(seen) - _repeated(of_none),
+        lost={owner.partition(".")[2]: dropped - of_none_dropped[owner] for owner, dropped in _dropped(ran).items()},
+        retransmissions=_repeated(ran) - _repeated(of_none),
         figures={
             **record.whole.outcomes[guard].columns(),
             BACKUP_DISK: of_guard.backup_disk if isinstance(of_guard, Protection) else 0.0,
         },
-        timeline=[((time_ns - task.crash_ns) / S, what) for time_ns, what in crashed.timeline],
+        timeline=[((time_ns - task.crash_ns) / S, event) for time_ns, event in crashed.timeline],
         is_cut_short=reachable_ns is None and (declared_ns is not None or crashed.is_more_to_come),
     )
 
@@ -416,7 +416,7 @@ def parts_of(gap: Gap, instants: list[int]) -> list[float]:
 
 
 def _unprotected_s(task: CrashTask, crashed: _Watched, live_ns: int | None) -> float:
-    restored = [at_ns for at_ns, what in crashed.timeline if what == PROTECTED and at_ns > task.crash_ns]
+    restored = [at_ns for at_ns, event in crashed.timeline if event == PROTECTED and at_ns > task.crash_ns]
     if restored:
         return (restored[0] - task.crash_ns) / S
     planned_ns = planned_reprotection_ns(task.spec, task.domain)
@@ -428,8 +428,8 @@ def _unprotected_s(task: CrashTask, crashed: _Watched, live_ns: int | None) -> f
 def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
     """Return a record with no more than the workloads that the domain serves, and its own programs."""
     owners = work_of(task.spec, [task.domain])
-    kept = [{owner: each for owner, each in phase.outcomes.items() if owner in owners} for phase in record.phases]
-    phases = (replace(phase, outcomes=each) for phase, each in zip(record.phases, kept, strict=True))
+    outcomes = [{owner: each for owner, each in phase.outcomes.items() if owner in owners} for phase in record.phases]
+    phases = (replace(phase, outcomes=each) for phase, each in zip(record.phases, outcomes, strict=True))
     return replace(record, phases=tuple(phases))
 
 
@@ -525,8 +525,8 @@ def simulate_episode(task: EpisodeTask) -> Episode:
         watched = _watched(task, spec, faults, task.from_ns, window)
         window = _without_copy(watched, window)
     gap, back_ns = watched.gap, watched.reachable_ns
-    after = [(at_ns, what) for at_ns, what in watched.timeline if at_ns >= task.from_ns]
-    redundant = [(at_ns, what) for at_ns, what in after if what == PROTECTED or what in _ALONE]
+    after = [(at_ns, event) for at_ns, event in watched.timeline if at_ns >= task.from_ns]
+    redundant = [(at_ns, event) for at_ns, event in after if event == PROTECTED or event in _ALONE]
     is_back = bool(redundant) and redundant[-1][1] == PROTECTED
     if back_ns is not None and watched.last_seen_ns < back_ns:
         gap = Gap(task.from_ns, back_ns)
@@ -557,5 +557,5 @@ def _without_copy(watched: _Watched, window: tuple[int, int]) -> tuple[int, int]
     gap = watched.gap
     if gap is None or gap.begin_ns <= watched.since_ns:
         return None
-    is_of_copy = any(what == PROTECTED and gap.begin_ns < at_ns <= gap.end_ns for at_ns, what in watched.timeline)
+    is_of_copy = any(event == PROTECTED and gap.begin_ns < at_ns <= gap.end_ns for at_ns, event in watched.timeline)
     return (window[0], gap.begin_ns + 1) if is_of_copy else None

@@ -59,7 +59,7 @@ def crossovers(
     for before, after in pairwise(certain):
         if orders[before] != orders[after]:
             within = slice(before, after + 1)
-            at = _place(points[within], gaps[within], orders[before], confidence)
+            at = _crossing(points[within], gaps[within], orders[before], confidence)
             crossings.append(Crossover(points[before], points[after], at, orders[before] < 0))
     return crossings
 
@@ -100,7 +100,7 @@ def needed_to_tell(
     return max(map(min, sides)) if all(sides) else 0
 
 
-def _place(points: Sequence[float], gaps: Sequence[Sequence[float]], before: int, confidence: float) -> Estimate:
+def _crossing(points: Sequence[float], gaps: Sequence[Sequence[float]], before: int, confidence: float) -> Estimate:
     """Return where differences, which have the sign ``before`` at the first point and the other at the last, are 0."""
     runs = [list(run) for run in zip(*gaps, strict=True)]
     if len(runs) < FEWEST_RUNS:
@@ -119,10 +119,10 @@ def _reach(points: Sequence[float], gap: Sequence[float], before: int) -> float:
     Where it is so several times, as much of the other sign lies before the place as of this one behind.
     """
     reach = points[0]
-    for (here, one), (there, other) in pairwise(zip(points, gap, strict=True)):
+    for (value, one), (next_value, other) in pairwise(zip(points, gap, strict=True)):
         ends = max(before * one, 0.0), max(before * other, 0.0)
         share = sum(ends) / (abs(one) + abs(other)) if one or other else 0.5
-        reach += (there - here) * share
+        reach += (next_value - value) * share
     return reach
 
 
@@ -133,7 +133,7 @@ _STEPS, _HALVINGS = 16, 20
 def _leaves(points: Sequence[float], gaps: Sequence[Sequence[float]], before: int, confidence: float) -> float:
     """Return the first place at which the order of the first point is no longer certain."""
     certain = points[0]
-    for (here, one), (there, other) in pairwise(zip(points, gaps, strict=True)):
+    for (value, one), (next_value, other) in pairwise(zip(points, gaps, strict=True)):
 
         def is_certain(share: float, one: Sequence[float] = one, other: Sequence[float] = other) -> bool:
             between = [(1.0 - share) * a + share * b for a, b in zip(one, other, strict=True)]
@@ -142,8 +142,8 @@ def _leaves(points: Sequence[float], gaps: Sequence[Sequence[float]], before: in
         for step in range(1, _STEPS + 1):
             if not is_certain(step / _STEPS):
                 share = _last(is_certain, (step - 1) / _STEPS, step / _STEPS)
-                return here + (there - here) * share
-        certain = there
+                return value + (next_value - value) * share
+        certain = next_value
     return certain
 
 

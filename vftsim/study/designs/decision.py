@@ -144,7 +144,7 @@ class Decision(Printed):
         common = {**about, "costs": [], "notes": notes, "without_effect": idle}
         blocks: list[Block] = [*head([common], self.manifest["seed"])]
         if self.request.objectives:
-            blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
+            blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _verdicts(self)]
         else:
             blocks += [*_prices(self), *crossover_answers(self.crossovers)]
         owners = dict.fromkeys(quantity.owner for quantity in self.quantities if quantity.group == SERVICE)
@@ -356,10 +356,10 @@ def _outages(decision: Decision) -> list[Block]:
     names = [quantity.name for quantity in decision.quantities if quantity.name.startswith(f"{OUTAGE}.")]
     rows = [(kind, [decision.estimate(kind, name) for name in names]) for kind in decision.ordered]
     ending = [(kind, [each.mean for each in parts if each is not None]) for kind, parts in rows]
-    known = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
+    complete = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
     title = "Outages when the primary's host crashes"
     parts_of = [name.partition(".")[2].replace("_", " ") for name in names]
-    return [Bars(title, "seconds since the last packet", parts_of, known)] if known and names else []
+    return [Bars(title, "seconds since the last packet", parts_of, complete)] if complete and names else []
 
 
 def _answers(decision: Decision) -> Iterator[str]:
@@ -383,8 +383,8 @@ def _answers(decision: Decision) -> Iterator[str]:
 
 def _prices(decision: Decision) -> list[Block]:
     """Return what each mechanism costs both hosts; nothing where it is not known."""
-    known = [(kind, decision.estimate(kind, PRICE)) for kind in decision.ordered if kind != NONE]
-    words = [f"{kind} {shown(estimate)[0]}" for kind, estimate in known if estimate is not None]
+    by_kind = [(kind, decision.estimate(kind, PRICE)) for kind in decision.ordered if kind != NONE]
+    words = [f"{kind} {shown(estimate)[0]}" for kind, estimate in by_kind if estimate is not None]
     question = f"What does protection of {decision.base.label} cost both hosts, in percent of a pCPU?"
     return [Answer(", ".join(words), question)] if words else []
 
@@ -394,14 +394,14 @@ def _priced(decision: Decision, kind: str) -> str:
     return "price not known" if price is None else f"price {in_words(price)} % of a pCPU"
 
 
-def _asked(decision: Decision) -> Table:
+def _verdicts(decision: Decision) -> Table:
     """Return a verdict and the figure for each mechanism and objective."""
-    asked, rows = decision.request.objectives, list[list[Cell]]()
+    objectives, rows = decision.request.objectives, list[list[Cell]]()
     for kind in decision.ordered:
-        cells = [_judged(decision, kind, decision.figure_of(each)) for each in asked]
-        verdicts = (f"{decision.verdict(kind, a)}: {in_words(cell)}" for a, cell in zip(asked, cells, strict=True))
+        cells = [_judged(decision, kind, decision.figure_of(each)) for each in objectives]
+        verdicts = (f"{decision.verdict(kind, a)}: {in_words(cell)}" for a, cell in zip(objectives, cells, strict=True))
         rows.append([kind, *verdicts, _cell(decision, kind, PRICE)])
-    return Table(["asked", *map(str, asked), "price, % of a pCPU"], rows)
+    return Table(["asked", *map(str, objectives), "price, % of a pCPU"], rows)
 
 
 def _tables(

@@ -126,10 +126,10 @@ class Change:
     is_of_cheapest: bool
     """Whether it changes who is the cheapest."""
 
-    def ends(self, cheapest: Mapping[float, str], here: float, there: float) -> bool:
+    def ends(self, cheapest: Mapping[float, str], value: float, next_value: float) -> bool:
         """Whether it is why another one is the cheapest at the next value."""
-        is_between = self.low <= here and there <= self.high
-        return is_between and self.before in ("", cheapest[here]) and self.after in ("", cheapest[there])
+        is_between = self.low <= value and next_value <= self.high
+        return is_between and self.before in ("", cheapest[value]) and self.after in ("", cheapest[next_value])
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ class Order:
         """Yield who is the cheapest from one value to another, and the change that ends it, if one is known."""
         values = list(self.cheapest)
         begin = values[0]
-        for here, there in pairwise([*values, math.nan]):
-            if self.cheapest[here] != self.cheapest.get(there):
-                why = (each for each in self.changes if each.ends(self.cheapest, here, there))
-                yield self.cheapest[here], begin, here, next(why, None)
-                begin = there
+        for value, next_value in pairwise([*values, math.nan]):
+            if self.cheapest[value] != self.cheapest.get(next_value):
+                why = (each for each in self.changes if each.ends(self.cheapest, value, next_value))
+                yield self.cheapest[value], begin, value, next(why, None)
+                begin = next_value
 
     def for_machines(self) -> dict[str, Any]:
         return {
@@ -192,7 +192,7 @@ def orders(
     """Play mechanisms over settings; return who is the cheapest where; none where the user ended it."""
     base, crashes = _steady(models, played.request), _crashes_of(models, played.request, replications)
     with_backup = [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
-    wanted = list(models) if played.request.objectives else with_backup
+    ordered = list(models) if played.request.objectives else with_backup
     models_at = {knob: {value: _at(base, entry, knob, value) for value in knob.values} for knob in knobs}
 
     def figures_at(by_kind: Mapping[str, Model]) -> dict[str, Protected]:
@@ -209,8 +209,8 @@ def orders(
             played.crash(every, crashes)
         found_orders = []
         for knob, by_value in models_at.items():
-            found = {value: figures_at(by_value[value]) for value in sorted(by_value)}
-            found_orders.append(order_of(knob, found, wanted, played.request.objectives))
+            points = {value: figures_at(by_value[value]) for value in sorted(by_value)}
+            found_orders.append(order_of(knob, points, ordered, played.request.objectives))
         for order in found_orders if left else ():
             middles = [math.sqrt(a * b) for a, b in pairwise(order.cheapest) if order.cheapest[a] != order.cheapest[b]]
             models_at[order.knob] |= {value: _at(base, entry, order.knob, value) for value in middles}
@@ -261,17 +261,17 @@ def _at(base: Mapping[str, Model], entry: str, knob: SharedKnob, value: float) -
 def order_of(
     knob: SharedKnob,
     points: Mapping[float, Mapping[str, Protected]],
-    wanted: Sequence[str],
+    kinds: Sequence[str],
     objectives: Sequence[Objective],
 ) -> Order:
     """Return the order of those mechanisms that are wanted, over values of a setting, ascending."""
     meeting, cheapest = dict[float, frozenset[str]](), dict[float, str]()
     for value, by_kind in points.items():
-        meet = [kind for kind in wanted if all(_meets(by_kind[kind], objective) for objective in objectives)]
+        meet = [kind for kind in kinds if all(_meets(by_kind[kind], objective) for objective in objectives)]
         meeting[value] = frozenset(meet)
         prices = {kind: _mean(by_kind[kind], PRICE) for kind in sorted(meet)}
         cheapest[value] = min(prices, key=prices.__getitem__, default="")
-    changes = [*_of_objectives(points, wanted, objectives), *_of_prices(points, wanted, meeting)]
+    changes = [*_of_objectives(points, kinds, objectives), *_of_prices(points, kinds, meeting)]
     changing = [(a, b) for a, b in pairwise(cheapest) if cheapest[a] != cheapest[b]]
     marked = [replace(each, is_of_cheapest=any(each.ends(cheapest, *pair) for pair in changing)) for each in changes]
     return Order(knob, points, cheapest, meeting, tuple(sorted(marked, key=lambda each: each.at.mean)))
@@ -289,11 +289,11 @@ def _mean(each: Protected, figure: str) -> float:
 
 
 def _of_objectives(
-    points: Mapping[float, Mapping[str, Protected]], wanted: Sequence[str], objectives: Sequence[Objective]
+    points: Mapping[float, Mapping[str, Protected]], kinds: Sequence[str], objectives: Sequence[Objective]
 ) -> Iterator[Change]:
     """Yield where a mechanism begins or ceases to meet an objective."""
     for objective in objectives:
-        for kind in wanted:
+        for kind in kinds:
             samples = _samples([by_kind[kind] for by_kind in points.values()], objective.figure)
             limits = [[objective.value] * len(sample) for sample in samples]
             if not any(value <= 0.0 for sample in (*samples, *limits) for value in sample):
@@ -304,10 +304,10 @@ def _of_objectives(
 
 
 def _of_prices(
-    points: Mapping[float, Mapping[str, Protected]], wanted: Sequence[str], meeting: Mapping[float, frozenset[str]]
+    points: Mapping[float, Mapping[str, Protected]], kinds: Sequence[str], meeting: Mapping[float, frozenset[str]]
 ) -> Iterator[Change]:
     """Yield where two prices cross of mechanisms that meet what is asked on either side."""
-    for pair in combinations(wanted, 2):
+    for pair in combinations(kinds, 2):
         first, second = (_samples([by_kind[kind] for by_kind in points.values()], PRICE) for kind in pair)
         for where in crossovers(_logs(points), first, second):
             sides = pair if where.first_is_lower_before else pair[::-1]
@@ -416,8 +416,8 @@ def _prices(order: Order, kinds: Sequence[str]) -> Table:
 def _chart(order: Order, kinds: Sequence[str]) -> Chart:
     series = []
     for kind in kinds:
-        known = [(value, protected[kind].estimate(PRICE)) for value, protected in order.points.items()]
-        points = [Point.of(value, math.nan if price is None else price) for value, price in known]
+        prices = [(value, protected[kind].estimate(PRICE)) for value, protected in order.points.items()]
+        points = [Point.of(value, math.nan if price is None else price) for value, price in prices]
         series.append(Series(kind, points))
     at = [(each.at.mean, f"{plain(each.at.mean)} {order.knob.unit}") for each in order.changes if each.is_of_cheapest]
     title = f"Price over {order.knob.name}"

@@ -121,11 +121,11 @@ class Protected:
 
     def estimate(self, name: str) -> Estimate | None:
         """Return a figure with the interval that its replications or crashes allow."""
-        return self._found(name)[1]
+        return self._values_and_estimate(name)[1]
 
     def sample(self, name: str) -> list[float]:
         """Return a figure of each replication or crash; of a year, and of ramps together, the one there is."""
-        return self._found(name)[0]
+        return self._values_and_estimate(name)[0]
 
     def figure(self, name: str) -> float:
         """Return a figure; nan where there is none."""
@@ -153,7 +153,7 @@ class Protected:
     @property
     def is_lost(self) -> bool:
         """Whether a crash loses all that was in memory: the service does not come back, or boots anew."""
-        return any(each.is_for_good or any(what == "booted" for _, what in each.timeline) for each in self.crashes)
+        return any(each.is_for_good or any(event == "booted" for _, event in each.timeline) for each in self.crashes)
 
     def never_does(self, name: str) -> bool:
         """Whether a figure that is missing is 0: of a guard that does no such thing, or has no second host to lose."""
@@ -168,18 +168,18 @@ class Protected:
         """After how many crashes the service did not come back."""
         return sum(each.is_for_good for each in self.crashes)
 
-    def _found(self, name: str) -> tuple[list[float], Estimate | None]:
+    def _values_and_estimate(self, name: str) -> tuple[list[float], Estimate | None]:
         """Return a figure of each replication or crash, and its estimate."""
-        known = _UNDECLARED.get(name)
+        quantity = _UNDECLARED.get(name)
         if name in self.computed:
             values = list(self.computed[name].values())
             return values, mean_interval(values, self.summary.confidence) if values else None
-        if known is None or not (known.column or name == CAPACITY):
+        if quantity is None or not (quantity.column or name == CAPACITY):
             return list(self.summary.values(name).values()), self.summary.estimate(name)
-        if known.group == FAILURE:
-            return self._of_crashes(known)
+        if quantity.group == FAILURE:
+            return self._of_crashes(quantity)
         of_ramps = None if self.capacity is None else self.capacity.estimate
-        of_all = self._of_year(known) if known.group == YEAR else of_ramps
+        of_all = self._of_year(quantity) if quantity.group == YEAR else of_ramps
         return [] if of_all is None else [of_all.mean], of_all
 
     def _of_crashes(self, figure: Quantity) -> tuple[list[float], Estimate | None]:
@@ -195,9 +195,9 @@ class Protected:
         else:
             values = self.failovers.figures().get(figure.column, [])
             return values, self.failovers.mean(figure.column) if values else None
-        known = bool(values) and all(map(math.isfinite, values))
+        is_complete = bool(values) and all(map(math.isfinite, values))
         jump_s = longer_by_s(self.failovers.protection) if figure.name == OUTAGE else 0.0
-        return values, stratified_interval(values, self.summary.confidence, jump_s) if known else None
+        return values, stratified_interval(values, self.summary.confidence, jump_s) if is_complete else None
 
     def _of_year(self, figure: Quantity) -> Estimate | None:
         if self.year is None or not math.isfinite(value := float(self.year[figure.column])):
@@ -216,11 +216,11 @@ def phase_word(summary: Summary) -> str:
 def quantities(protected: Mapping[str, Protected]) -> list[Quantity]:
     """Return every figure that some mechanism has, in order."""
     by_name = {quantity.name: quantity for each in protected.values() for quantity in _of(each)}
-    known = [
+    shared = [
         quantity for quantity in by_name.values() if any(each.estimate(quantity.name) for each in protected.values())
     ]
     groups = (SERVICE, COST, FAILURE, YEAR)
-    return sorted(known, key=lambda quantity: groups.index(quantity.group))
+    return sorted(shared, key=lambda quantity: groups.index(quantity.group))
 
 
 def is_of_failure(name: str) -> bool:
@@ -235,13 +235,13 @@ def _of(protected: Protected) -> Iterator[Quantity]:
         if is_led and is_service(address.owner) and address.phase == word:  # what clients or jobs get
             yield Quantity(address.text, address.entry.words, address.entry.unit, SERVICE, address.owner)
     yield from _UNDECLARED.values()
-    known = {address.text: address for address in protected.summary.addresses}
+    addresses = {address.text: address for address in protected.summary.addresses}
     guard, domain = f"domains.{protected.domain}.protection", f"domains.{protected.domain}"
     listed = [(_at(domain, word, "cpu"), "CPU of the guest, %")]
     listed += [(_at(guard, word, name), words) for name, words in _OF_GUARD]
     for text, words in listed:
-        if text in known:
-            yield Quantity(text, words, known[text].entry.unit, COST)
+        if text in addresses:
+            yield Quantity(text, words, addresses[text].entry.unit, COST)
 
 
 def address_in(summary: Summary, figure: str) -> str:

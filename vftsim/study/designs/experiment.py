@@ -40,7 +40,7 @@ class PointFigures:
 
     values: dict[int, Figures] = field(default_factory=dict)
     """By replication."""
-    found: dict[str, tuple[Address, Estimate]] = field(default_factory=dict)
+    estimates: dict[str, tuple[Address, Estimate]] = field(default_factory=dict)
     """Address and estimate of each figure, by its name in the design."""
     marks: dict[int, str] = field(default_factory=dict)
     """By replication: what tells records apart to the last digit."""
@@ -57,23 +57,23 @@ class Reader:
 
     def read(self, records: Sequence[tuple[int, RunRecord]]) -> PointFigures:
         summary, figures = Summary(records, self.confidence), PointFigures()
-        for asked, address_here in chosen(summary, self.names):
+        for name_given, address_here in chosen(summary, self.names):
             estimate = summary.estimate(address_here.text)
             if estimate is not None:
-                name, address = self._shared(asked, address_here)
-                figures.found[name] = address, estimate
+                name, address = self._shared(name_given, address_here)
+                figures.estimates[name] = address, estimate
                 for number, value in summary.values(address_here.text).items():
                     figures.values.setdefault(number, {})[name] = value
         for number, _ in records:
             figures.values.setdefault(number, {})
         return figures
 
-    def _shared(self, asked: str, address: Address) -> tuple[str, Address]:
+    def _shared(self, name_given: str, address: Address) -> tuple[str, Address]:
         """Return name and address of a figure, one object for all points: thousands of them take most of the memory."""
         entry = address.entry
-        key = asked, address.owner, address.phase, address.step, entry.path, entry.figure, entry.leads
+        key = name_given, address.owner, address.phase, address.step, entry.path, entry.figure, entry.leads
         if key not in self._same:
-            self._same[key] = name_of(address, asked), address
+            self._same[key] = name_of(address, name_given), address
         return self._same[key]
 
 
@@ -91,9 +91,9 @@ def chosen(summary: Summary, names: Collection[str]) -> Iterator[tuple[str, Addr
             yield "", address
 
 
-def name_of(address: Address, asked: str = "") -> str:
+def name_of(address: Address, name_given: str = "") -> str:
     """Return a figure's address: with the number of its step, unless it was asked for by the load of that."""
-    phase = address.phase if address.phase in asked.split(".") else address.step or address.phase
+    phase = address.phase if address.phase in name_given.split(".") else address.step or address.phase
     return ".".join((address.owner, *filter(None, [phase]), *address.entry.path))
 
 
@@ -124,8 +124,8 @@ class Curves:
         for crossover in crossovers(self.places, *self.values, confidence):
             before, after = self.kinds if crossover.first_is_lower_before else self.kinds[::-1]
             at = crossover.at
-            place = (at.mean, at.low, at.high, at.n, at.kind, crossover.low, crossover.high)
-            row = (self.figure, before, after, self.axis, self.unit, self.held, *place)
+            where = (at.mean, at.low, at.high, at.n, at.kind, crossover.low, crossover.high)
+            row = (self.figure, before, after, self.axis, self.unit, self.held, *where)
             yield dict(zip(COLUMNS, row, strict=True))
 
 
@@ -236,13 +236,13 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Found:
+class ExperimentResult:
     """What the runs of an experiment say."""
 
     experiment: Experiment
     bases: list[Model]
     """The models without the values of factors."""
-    found: list[PointFigures]
+    of_points: list[PointFigures]
     """Of each point."""
     refused: dict[int, str]
     """Why points have no runs, by number."""
@@ -256,7 +256,7 @@ class Found:
     @property
     def finished(self) -> int:
         """Replications that are there."""
-        return sum(len(of_point.values) for of_point in self.found)
+        return sum(len(of_point.values) for of_point in self.of_points)
 
     @property
     def refusals(self) -> dict[str, str]:
@@ -266,15 +266,15 @@ class Found:
     @cached_property
     def addresses(self) -> dict[str, Address]:
         """The figures that were found, by name."""
-        return {name: address for of_point in self.found for name, (address, _) in of_point.found.items()}
+        return {name: address for of_point in self.of_points for name, (address, _) in of_point.estimates.items()}
 
     @cached_property
     def results(self) -> DataFrame:
         """Every figure of every point across replications: one row a figure."""
         # Column by column: a dict a row takes several times the memory of the table.
         columns: dict[str, list[Any]] = {}
-        for point, of_point in zip(self.points, self.found, strict=True):
-            for name, (address, estimate) in of_point.found.items():
+        for point, of_point in zip(self.points, self.of_points, strict=True):
+            for name, (address, estimate) in of_point.estimates.items():
                 about = {**head(point), "figure": name, "unit": address.entry.unit}
                 for column, value in {**about, **estimate_columns(estimate)}.items():
                     columns.setdefault(column, []).append(value)
@@ -286,7 +286,7 @@ class Found:
         names, count = self.addresses, len(self.points)
         table = [
             {"run": n * count + point.number, **head(point, names), "replication": n, **of_point.values[n]}
-            for point, of_point in zip(self.points, self.found, strict=True)
+            for point, of_point in zip(self.points, self.of_points, strict=True)
             for n in of_point.values
         ]
         return frame(sorted(table, key=lambda row: row["run"]))
@@ -304,7 +304,7 @@ class Found:
     @cached_property
     def _orders(self) -> tuple[list[dict[str, Any]], dict[str, float]]:
         rows, needed, confidence = list[dict[str, Any]](), dict[str, float](), self.experiment.confidence
-        values = [of_point.values for of_point in self.found]
+        values = [of_point.values for of_point in self.of_points]
         for curves in mechanism_curves(self.points, values) if self.experiment.has_crossovers else ():
             crossings = [*curves.crossings(confidence)]
             rows += crossings
@@ -319,8 +319,8 @@ class Found:
             return None
         return [
             [point.number, name]
-            for point, of_point in zip(self.points, self.found, strict=True)
-            for name, (address, estimate) in of_point.found.items()
+            for point, of_point in zip(self.points, self.of_points, strict=True)
+            for name, (address, estimate) in of_point.estimates.items()
             if is_of_load_outside(point.model.spec, address, estimate.mean)
         ]
 
@@ -336,7 +336,7 @@ class Found:
         pairs = []
         variants: dict[str, list[Point]] = {}
         for point in self.points if self.experiment.is_grid else ():
-            if self.found[point.number].marks:
+            if self.of_points[point.number].marks:
                 label = point.label if len(self.bases) > 1 else ""
                 variants.setdefault(", ".join(filter(None, [label, _kinds(point)])), []).append(point)
         for variant, points in variants.items():
@@ -346,7 +346,7 @@ class Found:
                 groups: dict[str, list[str]] = {}
                 for point in points:
                     others = json.dumps({name: value for name, value in point.values.items() if name != factor})
-                    marks = json.dumps(self.found[point.number].marks, sort_keys=True)
+                    marks = json.dumps(self.of_points[point.number].marks, sort_keys=True)
                     groups.setdefault(others, []).append(marks)
                 if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
                     pairs.append((variant, factor))

@@ -102,14 +102,14 @@ class FailoverStudy(Printed):
         """
         table = []
         for name, values in self.figures().items():
-            known = [value for value in values if math.isfinite(value)]
-            row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(known)}
+            finite = [value for value in values if math.isfinite(value)]
+            row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(finite)}
             row |= dict.fromkeys((*OF_ESTIMATES, "least", "middle", "largest"))  # also where nothing comes back
-            if known:
-                middle = sorted(known)[len(known) // 2]
+            if finite:
+                middle = sorted(finite)[len(finite) // 2]
                 mean = self.mean(name)
                 assert mean is not None
-                row |= {**estimate_columns(mean), "least": min(known), "middle": middle, "largest": max(known)}
+                row |= {**estimate_columns(mean), "least": min(finite), "middle": middle, "largest": max(finite)}
                 if (band := self.bands.get(name)) is not None:
                     row |= band.columns(mean.mean)
             if share := self.share(name):
@@ -139,9 +139,9 @@ class FailoverStudy(Printed):
 
     def mean(self, name: str) -> Estimate | None:
         """Return the mean of a figure over the crashes that have it, with its band; ``None`` if none has."""
-        known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
+        finite = [value for value in self.figures().get(name, []) if math.isfinite(value)]
         jump_s = longer_by_s(self.protection) if name in ("outage_s", "before_crash_s") else 0.0
-        return widened(stratified_interval(known, CONFIDENCE, jump_s), self.bands, name) if known else None
+        return widened(stratified_interval(finite, CONFIDENCE, jump_s), self.bands, name) if finite else None
 
     def figure(self, name: str) -> float:
         """Return the mean of a figure; nan if no crash has it."""
@@ -156,8 +156,8 @@ class FailoverStudy(Printed):
         """
         if not name.startswith(_COUNTED):
             return None
-        known = [value for value in self.figures().get(name, []) if not math.isnan(value)]
-        return binomial_interval(sum(value > 0.0 for value in known), len(known), CONFIDENCE) if known else None
+        finite = [value for value in self.figures().get(name, []) if not math.isnan(value)]
+        return binomial_interval(sum(value > 0.0 for value in finite), len(finite), CONFIDENCE) if finite else None
 
     @property
     def protection(self) -> ProtectionSpec:
@@ -173,7 +173,7 @@ class FailoverStudy(Printed):
     @property
     def of_crashes(self) -> list[str]:
         """What crashes show: a side that was silent before, a service that goes on in part, copies lost with a host."""
-        before = sum(any(at_s < 0 and what in _GIVEN_UP for at_s, what in each.timeline) for each in self.failovers)
+        before = sum(any(at_s < 0 and event in _GIVEN_UP for at_s, event in each.timeline) for each in self.failovers)
         early = f"Before {before} of {len(self.failovers)} crashes nothing had failed, and {_SILENT}" if before else ""
         return [text for text in (early, self._in_part, self._long_copy, self.protection.lost_with_host) if text]
 
@@ -243,7 +243,7 @@ class FailoverStudy(Printed):
             *(page.Note(text, warns=True) for text in self.remarks),
             *([page.Note(_of_prices(self))] if self.bands else []),
             *(outside_notes(self.model) if self.outside else []),
-            page.Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0]),
+            page.Timeline(title, [(time_s, event) for time_s, event in middle.timeline if time_s >= 0]),
         ]
 
     def for_machines(self) -> dict[str, Any]:
@@ -548,15 +548,15 @@ def _of_prices(study: FailoverStudy) -> str:
 
 def failover_charts(study: FailoverStudy) -> list[page.Chart | page.Bars]:
     """Return the outages in their parts, in order of length, and the share of crashes with an outage so long."""
-    seen = sorted(study.recovered, key=lambda each: each.outage_s)
+    by_outage = sorted(study.recovered, key=lambda each: each.outage_s)
     total = len(study.failovers)
-    rows = [(str(rank), [float(getattr(each, part)) for part in PARTS]) for rank, each in enumerate(seen, 1)]
+    rows = [(str(rank), [float(getattr(each, part)) for part in PARTS]) for rank, each in enumerate(by_outage, 1)]
     steps = [page.Point(0.0, 0.0)]
-    steps += [page.Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1)]
+    steps += [page.Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(by_outage, 1)]
     x, y, series = "outage as clients see it (s)", "share of crashes (%)", page.Series("crashes", steps, "steps")
     shares = page.Chart("Outages no longer than this", x, y, [series])
     bars = page.Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows)
-    return [bars, shares] if seen else [shares]
+    return [bars, shares] if by_outage else [shares]
 
 
 def _cards(study: FailoverStudy) -> page.Cards:
@@ -572,13 +572,13 @@ def _cards(study: FailoverStudy) -> page.Cards:
 
 def _row(study: FailoverStudy, name: str, values: list[float]) -> list[page.Cell]:
     words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
-    known = sorted(value for value in values if math.isfinite(value))
+    finite = sorted(value for value in values if math.isfinite(value))
     share = study.share(name)
     any_in = [page.Counted(str(sum(value > 0.0 for value in values)), f"({share_in_words(share)})")] if share else []
-    if known and known[0] < 0.0:
+    if finite and finite[0] < 0.0:
         words += " (below 0: fewer)"
-    if not known:
+    if not finite:
         return [words, "never" if share is None else ALL, "", "", "", *any_in]
-    if len(known) < len(values):
-        words += f", {len(known)} of {len(values)}"
-    return [words, study.mean(name), known[0], known[len(known) // 2], known[-1], *any_in]
+    if len(finite) < len(values):
+        words += f", {len(finite)} of {len(values)}"
+    return [words, study.mean(name), finite[0], finite[len(finite) // 2], finite[-1], *any_in]

@@ -101,9 +101,9 @@ class Request:
         if not chosen:
             raise UsageError("optimize: nothing to choose; --choose NAME=V,V")
         request = cls(model, tuple(settings), base, dict(chosen), (), read_prices(prices), **limits)
-        made = [point.model for point in request.points[0]]
-        whole = whole_objectives(objectives, [base.spec, *(each.spec for each in made)])
-        shown = base.quick(first_look_ns(made)) if request.quick else base
+        models = [point.model for point in request.points[0]]
+        whole = whole_objectives(objectives, [base.spec, *(each.spec for each in models)])
+        shown = base.quick(first_look_ns(models)) if request.quick else base
         request = replace(request, base=shown, objectives=whole)
         request.check()
         return request
@@ -203,7 +203,7 @@ class Search:
     def _explore(self) -> None:
         """Run configurations a few times each, as far as the budget leaves runs to close with."""
         if len(self.candidates) <= self.request.looks:
-            self._look(self.candidates[: (self.request.budget - STEPS[-1]) // FEW])
+            self._evaluate(self.candidates[: (self.request.budget - STEPS[-1]) // FEW])
             return
         optuna = extra("optuna", EXTRA, COMMAND)
         by_values = {tuple(each.point.values.values()): each for each in self.candidates}
@@ -212,8 +212,8 @@ class Search:
             directions = ["minimize"] * (1 + len(self.request.objectives))
             study = optuna.create_study(directions=directions, sampler=sampler)
             spaces = {n: optuna.distributions.CategoricalDistribution(v) for n, v in self.request.choices.items()}
-            seen = 0
-            while seen < self.request.looks and self._has_room(BATCH * FEW + STEPS[-1]):
+            looks = 0
+            while looks < self.request.looks and self._has_room(BATCH * FEW + STEPS[-1]):
                 proposals, new = list[tuple[Any, Candidate | None]](), list[Candidate]()
                 for _ in range(BATCH * _MOST_ASKED):
                     trial = study.ask(spaces)
@@ -223,14 +223,14 @@ class Search:
                         new.append(candidate)
                     if len(new) == BATCH:
                         break
-                self._look(new)
+                self._evaluate(new)
                 for trial, candidate in proposals:
-                    self._tell(optuna, study, trial, candidate)
+                    self._report(optuna, study, trial, candidate)
                 if not new:
                     break
-                seen += len(new)
+                looks += len(new)
 
-    def _tell(self, optuna: Any, study: Any, trial: Any, candidate: Candidate | None) -> None:
+    def _report(self, optuna: Any, study: Any, trial: Any, candidate: Candidate | None) -> None:
         if candidate is None or any(objective.figure not in candidate.figures for objective in self.request.objectives):
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
@@ -248,7 +248,7 @@ class Search:
             if not self._has_room(STEPS[-1]):
                 break
             if not candidate.n:
-                self._look([candidate])
+                self._evaluate([candidate])
             for n in STEPS:
                 if candidate.verdict == OPEN:
                     self._measure([candidate], n)
@@ -256,7 +256,7 @@ class Search:
                 best = candidate
         return best
 
-    def _look(self, some: Sequence[Candidate]) -> None:
+    def _evaluate(self, some: Sequence[Candidate]) -> None:
         self._measure(some, FEW)
 
     def _measure(self, some: Sequence[Candidate], n: int) -> None:
@@ -287,12 +287,12 @@ def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n
             results.append(replace(candidate, n=0, verdict=REFUSED, reason=reason))
             continue
         summary = evaluate.summary(runs, position)
-        found = {name: found_of(summary, name) for name in request.figures}
-        figures = {name: estimate for name, (_, estimate) in found.items() if estimate is not None}
-        values = {name: list(summary.values(found[name][0]).values()) for name in figures}
+        estimates = {name: found_of(summary, name) for name in request.figures}
+        figures = {name: estimate for name, (_, estimate) in estimates.items() if estimate is not None}
+        values = {name: list(summary.values(estimates[name][0]).values()) for name in figures}
         verdict = verdict_of(request.objectives, figures, values)
-        known = catalogue(candidate.point.model.spec) if verdict == LACKING else ()
-        if known and all(meant_by(name, known) for name in request.figures):
+        addresses = catalogue(candidate.point.model.spec) if verdict == LACKING else ()
+        if addresses and all(meant_by(name, addresses) for name in request.figures):
             verdict = OPEN  # these few runs gave none, as where no request came
         results.append(replace(candidate, n=n, figures=figures, verdict=verdict))
     return results
@@ -480,8 +480,8 @@ def quantities_of(spec: ModelSpec) -> dict[str, float]:
 
 def units_of(table: PriceTable, specs: Sequence[ModelSpec]) -> dict[str, str]:
     """Return of which unit each key's price is: that in which the first of the models with a number there states it."""
-    found = {key: (_number_at(spec, key) for spec in specs) for key in table.keys}
-    return {key: next((unit for number, unit in numbers if number), "") for key, numbers in found.items()}
+    numbers_of_key = {key: (_number_at(spec, key) for spec in specs) for key in table.keys}
+    return {key: next((unit for number, unit in numbers if number), "") for key, numbers in numbers_of_key.items()}
 
 
 def _number_at(spec: ModelSpec, key: str) -> tuple[float, str]:
@@ -522,7 +522,7 @@ def cost_of(table: PriceTable, spec: ModelSpec, units: Mapping[str, str]) -> tup
 def _has(data: Mapping[str, Any], text: str) -> bool:
     """Tell whether a value stands at a key; not where only another kind of the part has that key."""
     path, _, value = (word.strip() for word in text.partition("="))
-    here: Any = data
+    node: Any = data
     shape: Shape | None = Shape(ModelSpec)
     for key in path.split("."):
         kinds = shape.registry if shape is not None else None
@@ -530,12 +530,12 @@ def _has(data: Mapping[str, Any], text: str) -> bool:
             raise UsageError(
                 f"prices: parts: '{text}': there is no kind {shown(value)}{instead(value, kinds, 'one of')}"
             )
-        if not isinstance(here, Mapping) or key not in here:
+        if not isinstance(node, Mapping) or key not in node:
             if kinds is not None and any(key in part.model_fields for part in kinds.values()):
                 return False
-            names = here if isinstance(here, Mapping) else ()
+            names = node if isinstance(node, Mapping) else ()
             raise UsageError(f"prices: parts: '{text}': there is no '{key}'{instead(key, names, 'it has')}")
-        here, shape = here[key], shape.child(key, here) if shape is not None else None
-    if (both := numbers_of([str(here), value])) is None:
-        return str(here).replace(" ", "") == value.replace(" ", "")
-    return both[0][0] == both[0][1]  # 25ms and 25000 us are 25 ms
+        node, shape = node[key], shape.child(key, node) if shape is not None else None
+    if (numbers := numbers_of([str(node), value])) is None:
+        return str(node).replace(" ", "") == value.replace(" ", "")
+    return numbers[0][0] == numbers[0][1]  # 25ms and 25000 us are 25 ms

@@ -245,9 +245,9 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
     remarks = list[str]()
     with Store(target, command, Opening.CONTINUE) as store:
         for source in sources:
-            missing, there = _missing(source, store, remarks)
+            missing, present = _missing(source, store, remarks)
             store.keep_all(missing)
-            new, already = new + len(missing), already + there
+            new, already = new + len(missing), already + present
         remarks += store.remarks
     largest = max(manifests.values(), key=lambda manifest: manifest.get("replications_wanted", 0))
     return Merged(command, new, already, _next(largest["command_line"], command, target), remarks)
@@ -270,14 +270,14 @@ def _study_of(manifest: Mapping[str, Any]) -> dict[str, str]:
 def _missing(part: Path, store: Store, remarks: list[str]) -> tuple[list[tuple[Mapping[str, Any], int, Any]], int]:
     """Return the replications of a part that a store lacks, and how many it has; refuse one with other content."""
     missing, already = list[tuple[Mapping[str, Any], int, Any]](), 0
-    for identity, found in last_generation(part):
-        there = store.known(identity)
-        for number, data in found.items():
+    for identity, replications in last_generation(part):
+        stored = store.known(identity)
+        for number, data in replications.items():
             if data is None:
                 remarks.append(f"replication {number} in '{part}' is damaged and is computed again")
-            elif number not in there:
+            elif number not in stored:
                 missing.append((identity, number, data))
-            elif data == there[number]:
+            elif data == stored[number]:
                 already += 1
             else:
                 raise UsageError(

@@ -65,11 +65,11 @@ class Point:
     """Keys that are something else than when the model was fitted."""
 
     @classmethod
-    def of(cls, number: int, label: str, values: Mapping[str, str], made: Callable[[], Model]) -> Point:
+    def of(cls, number: int, label: str, values: Mapping[str, str], make_model: Callable[[], Model]) -> Point:
         """Return the point of a model; refuse one that nothing can run."""
-        model = made()
+        model = make_model()
         times_ns = model.spec.measure.duration, model.spec.measure.warm_up
-        return cls(number, label, values, made, model.digest(), times_ns, tuple(not_covered(model.spec)))
+        return cls(number, label, values, make_model, model.digest(), times_ns, tuple(not_covered(model.spec)))
 
     @property
     def model(self) -> Model:
@@ -172,11 +172,11 @@ class Source:
             return self.at(self._assignments(values))
         except ModelFileError as error:
             is_of_factor = error.file == ORIGIN and error.key not in self.settings
-            place = self.option if is_of_factor else error.file
+            file = self.option if is_of_factor else error.file
             for name, value in values.items() if is_of_factor else ():
                 if ".." in value and error.key in {f"{key}={value}" for key in self.axes[name].keys}:
-                    raise ModelFileError(_no_range(name, value), place) from None
-            raise ModelFileError(error.message, place, error.line, error.key) from None
+                    raise ModelFileError(_no_range(name, value), file) from None
+            raise ModelFileError(error.message, file, error.line, error.key) from None
 
     def _assignments(self, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return what ``--set`` would say for the values of a point, by factor; what switches parts comes first.
@@ -271,17 +271,17 @@ class Points(Sequence[Point]):
         return self.rows[number % len(self.rows)]
 
     @cached_property
-    def _made(self) -> dict[int, Model]:
+    def _models(self) -> dict[int, Model]:
         """Models of points: all of a design that people look at; of a larger one, where the next is made, the last."""
         return {}
 
     def _model(self, number: int) -> Model:
-        if number not in self._made:
+        if number not in self._models:
             model = self._source(number).model(self._values(number))
             if len(self) > MOST_DRAWN:
-                self._made.clear()
-            self._made[number] = model if self.least_ns is None else model.quick(self.least_ns)
-        return self._made[number]
+                self._models.clear()
+            self._models[number] = model if self.least_ns is None else model.quick(self.least_ns)
+        return self._models[number]
 
 
 def refuse_many(count: int) -> None:
@@ -371,8 +371,8 @@ def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
     spans = {name: span_of(name, each.low, each.high, each.scale == "log") for name, each in ranges.items()}
     crossed = {name: _values(each, spans.get(name)) for name, each in factors.items() if _is_crossed(each, design)}
     drawn = [] if isinstance(design, Grid) else shares(design, len(spans), spec.seed)
-    for place in drawn or [[]]:
-        of_ranges = {name: span.drawn_at(share) for (name, span), share in zip(spans.items(), place, strict=False)}
+    for drawn_row in drawn or [[]]:
+        of_ranges = {name: span.drawn_at(share) for (name, span), share in zip(spans.items(), drawn_row, strict=False)}
         for row in itertools.product(*crossed.values()):
             values = {**of_ranges, **dict(zip(crossed, row, strict=True))}
             yield {name: values[name] for name in factors}
@@ -498,7 +498,7 @@ def values_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
         except UsageError:
             continue
         number, unit = number_of(value) or (math.nan, "")
-        here = converted(number, unit, span.unit)
-        if here is not None and (here < span.low or here > span.high):
+        in_unit = converted(number, unit, span.unit)
+        if in_unit is not None and (in_unit < span.low or in_unit > span.high):
             texts.append(f"{name} is {value}, outside its range")
     return texts

@@ -177,8 +177,8 @@ def band_of(effects: Sequence[Effect]) -> Band | None:
         )
     below, above = np.quantile(total, ((1.0 - SHARE) / 2.0, (1.0 + SHARE) / 2.0))
     if together:
-        seen = [end for each in effects for end in (each.at_low, 0.0, each.at_high)]
-        below, above = max(below, min(seen)), min(above, max(seen))
+        shifts = [end for each in effects for end in (each.at_low, 0.0, each.at_high)]
+        below, above = max(below, min(shifts)), min(above, max(shifts))
     return Band(float(below), float(above), tuple(moving))
 
 

@@ -28,15 +28,15 @@ def kinds_named(text: str) -> tuple[str, ...]:
     return ("none", *(kind for kind in kinds if kind != "none")) if text == ALL else kinds
 
 
-def parts_named(text: str, known: PartRegistry[Any], option: str, what: str) -> tuple[str, ...]:
+def parts_named(text: str, registry: PartRegistry[Any], option: str, noun: str) -> tuple[str, ...]:
     """Return the kinds of parts of a list with commas, or all; refuse a name that is none."""
     if not isinstance(text, str):
         raise UsageError(f"{option.lstrip('-')}: one text with commas, such as 'none,lockstep'; got {shown(text)}")
-    names = tuple(known) if text == ALL else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    names = tuple(registry) if text == ALL else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names:
-        if name not in known:
-            hint = known.did_you_mean(name) or ";"
-            raise UsageError(f"{option}: no {what} '{name}'{hint} {what}s: {listing(known)}, or all")
+        if name not in registry:
+            hint = registry.did_you_mean(name) or ";"
+            raise UsageError(f"{option}: no {noun} '{name}'{hint} {noun}s: {listing(registry)}, or all")
     return names
 
 

@@ -129,7 +129,7 @@ class Request:
         if self.trials < 2:
             raise UsageError(f"--trials: at least 2, got {self.trials}")
         path = (0, *(self.levels or ()), self.event.target)
-        if any(here >= further for here, further in pairwise(path)):
+        if any(threshold >= further for threshold, further in pairwise(path)):
             raise UsageError("--levels: ascending, from 1 on, and below the limit of the event")
 
     def takes(self) -> Needs:
@@ -236,8 +236,8 @@ class RareStudy(Printed):
             row: dict[str, Any] = {"level": level, "reached": self.request.event.shown(level)}
             tried = sum(each.tried for each in self.repetitions if len(each.reached) > number)
             row |= {"trials": tried, "arrived": sum(arrived), "share": sum(arrived) / tried if tried else None}
-            found = estimate_columns(self.probability_of(number + 1))
-            table.append({**row, "probability": found.pop("estimate"), **found})
+            estimated = estimate_columns(self.probability_of(number + 1))
+            table.append({**row, "probability": estimated.pop("estimate"), **estimated})
         return frame(table)
 
     def blocks(self) -> list[Block]:

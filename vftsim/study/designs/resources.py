@@ -130,10 +130,10 @@ def _transmitters(run: Run) -> dict[str, tuple[float, int]]:
     for host in built.hosts.values():
         for network, card in host.cards.items():
             record = rows(cards)[card]
-            for link, way in ((record.to_host, "to"), (record.from_host, "from")):
+            for link, direction in ((record.to_host, "to"), (record.from_host, "from")):
                 end = rows(links)[link]
                 carried = float(carried_bytes(end, run.now_ns))
-                transmitters[f"link of {network} {way} {host.name}"] = carried, int(end.rate_bits_per_s)
+                transmitters[f"link of {network} {direction} {host.name}"] = carried, int(end.rate_bits_per_s)
     for name, guard in built.guards.items():
         for channel, (sent_bytes, rate) in built.protection_of(name).transmitters(run.engine, guard).items():
             transmitters[f"{name}: {channel}"] = sent_bytes, rate
@@ -184,12 +184,12 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
 
 def _drawn_links(run: Run) -> Iterator[tuple[str, str, float]]:
     """Yield the load of each link that is not modelled because all that comes over it is drawn."""
-    spec, asked = run.spec, Counter[tuple[str, str]]()
+    spec, drawn = run.spec, Counter[tuple[str, str]]()
     for name, workload in spec.workloads.items():
         host, network, _ = spec.arrival_of(workload)
         if network not in run.built.hosts[host].cards:
-            asked[host, network] += round(workload.wire_bits_per_s * len(spec.drivers_of(name)))
-    for (host, network), bits_per_s in asked.items():
+            drawn[host, network] += round(workload.wire_bits_per_s * len(spec.drivers_of(name)))
+    for (host, network), bits_per_s in drawn.items():
         yield f"link of {network} to {host}", UTILIZATION, 100.0 * bits_per_s / spec.networks[network].rate
 
 

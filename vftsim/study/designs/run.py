@@ -171,25 +171,25 @@ def run_study(
         store.check_only(of_model)
     stored = store.numbers(of_model) if store is not None else []
     # Replications beyond those asked for are kept: a result never shrinks by being continued.
-    wanted = max(replications, *(n + 1 for n in stored), 0)
+    target = max(replications, *(n + 1 for n in stored), 0)
 
     done = Replications([model], execution)
     precision = None if rule is None else run_until(rule, done)
     if not done.interrupted:
-        done.run(wanted)  # a precision may have taken fewer
+        done.run(target)  # a precision may have taken fewer
     records = sorted(done.records[0].items())
     if not records:
         execution.shard.refuse_idle(done.interrupted)
         raise Interrupted("nothing had finished")
-    most = wanted if rule is None else max(wanted, len(records))
+    most = target if rule is None else max(target, len(records))
     numbers = [number for number, _ in records]
     manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
     result = RunResult(model, records, {**manifest, "identity": of_model})
     result.precision, result.figures = precision, figures
     result.remarks += [*of_runs(model.spec, records), *hidden_writes(model.spec, records)]
-    if wanted > replications and rule is None:
+    if target > replications and rule is None:
         result.remarks.append(
-            f"{replications} replications were asked for and the result held more; it never shrinks and has {wanted}"
+            f"{replications} replications were asked for and the result held more; it never shrinks and has {target}"
         )
     return result
 
@@ -252,9 +252,9 @@ def _precision_note(precision: ReplicationResult, summary: Summary) -> Note:
     """Return whether a precision was reached, with how many replications, and of what: means of what each says."""
     reached = "reached with" if precision.reached else "not reached with"
     texts = []
-    for name, known in precision.estimates.items():
+    for name, estimate in precision.estimates.items():
         address = summary.find(name)[0]
-        texts.append(f"{name} = {in_words(known, address.entry.unit)}")
+        texts.append(f"{name} = {in_words(estimate, address.entry.unit)}")
         if isinstance(address.entry.estimator, Percentile | Ratio):
             together = in_words(summary.estimate(address.text), address.entry.unit)
             texts[-1] += f" as the mean of the replications' own; of all together it is {together}"
@@ -311,8 +311,8 @@ def figures_table(summary: Summary, spec: ModelSpec, *, everything: bool = False
         if (estimate := summary.estimate(address.text)) is not None:
             places[address.prefix].append([f"  {address.entry.words}", _marked(spec, address, estimate)])
     rows: list[Sequence[Cell]] = []
-    for place, known in places.items():
-        rows += [[place], *known] if known else []
+    for owner, figure_rows in places.items():
+        rows += [[owner], *figure_rows] if figure_rows else []
     return Table(["", "estimate"], rows)
 
 
@@ -356,12 +356,12 @@ def _by_phase(summary: Summary, rows: Sequence[Row], marked: Collection[str], ti
 
 def hidden_writes(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str]:
     """Return for each disk, of copies for the first, what its figures say of it in a run that has something to say."""
-    told: dict[str, str] = {}
+    remarks: dict[str, str] = {}
     for _, record in records:
         uses = record.last_measured.outcomes
         for name, domain in spec.expanded().items():
             for key, disk in domain.disks.items():
                 entry = f"domains.{spec.entry_of(name)}.disks.{key}"
-                if entry not in told and (text := disk.remark(uses[f"domains.{name}.disks.{key}"])):
-                    told[entry] = f"{entry} {text}"
-    return list(told.values())
+                if entry not in remarks and (text := disk.remark(uses[f"domains.{name}.disks.{key}"])):
+                    remarks[entry] = f"{entry} {text}"
+    return list(remarks.values())

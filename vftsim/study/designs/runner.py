@@ -70,32 +70,32 @@ class Runner:
     def data(self, number: int) -> dict[int, Any]:
         """Return the runs of a point by replication, read back: those of many points are large."""
         numbers = self.taken[number]
-        known = self.store.known(self.identities[number]) if numbers else {}
-        return {n: known[n] for n in sorted(numbers)}
+        stored = self.store.known(self.identities[number]) if numbers else {}
+        return {n: stored[n] for n in sorted(numbers)}
 
     def records(self, number: int) -> list[tuple[int, RunRecord]]:
         return [(n, RunRecord.from_dict(data)) for n, data in self.data(number).items()]
 
-    def load(self, wanted: Sequence[int]) -> int:
+    def load(self, counts: Sequence[int]) -> int:
         """Take the runs that are in the store, of those wanted of each point; say and return how many it had before.
 
         The answer does not hold it: a study that went on ends with the files of one that nobody interrupted.
         """
         loaded = 0
         for number, identity in enumerate(self.identities):
-            missing = set(range(wanted[number])) - self.taken[number]
+            missing = set(range(counts[number])) - self.taken[number]
             for n, data in self.store.known(identity).items() if missing else ():
                 if n in missing:
                     self._take(number, n, data)
                     loaded += self.store.is_from_before(identity, n)
         if loaded:
-            all_wanted, verb = counted(sum(wanted), "replication"), "is" if sum(wanted) == 1 else "are"
+            all_wanted, verb = counted(sum(counts), "replication"), "is" if sum(counts) == 1 else "are"
             self.execution.progress.say_how_far(f"{loaded} of {all_wanted} {verb} on disk already")
         return loaded
 
-    def run(self, wanted: Sequence[int], name: Callable[[int], str]) -> None:
+    def run(self, counts: Sequence[int], name: Callable[[int], str]) -> None:
         """Compute what is missing of the runs wanted of each point; what has arrived before an interruption is kept."""
-        tasks = _Tasks(self, self._missing(wanted))
+        tasks = _Tasks(self, self._missing(counts))
         for index, data in simulated(simulate, tasks, self.execution):
             number, n = tasks.places[index]
             with deferred_interrupts():
@@ -115,12 +115,12 @@ class Runner:
             self.execution.shard.refuse_idle(interrupted)
         raise UsageError(f"no point could be run: {'; '.join(refusals)}")
 
-    def _missing(self, wanted: Sequence[int]) -> list[tuple[int, int]]:
+    def _missing(self, counts: Sequence[int]) -> list[tuple[int, int]]:
         missing = []
-        for n in range(max(wanted, default=0)):
+        for n in range(max(counts, default=0)):
             planned: set[str] = set()
             for number, identity in enumerate(self.identities):
-                if n >= wanted[number] or n in self.taken[number] or number in self.refused:
+                if n >= counts[number] or n in self.taken[number] or number in self.refused:
                     continue
                 of_shards = number if self.by_points else n * len(self.points) + number
                 if identity["model"] not in planned and self.execution.shard.has(of_shards):
@@ -169,10 +169,10 @@ class Evaluator:
 
     def __call__(self, points: Sequence[Point], replications: int) -> Runner:
         """Return the runs of points, which are numbered from 0; KeyboardInterrupt keeps what has arrived."""
-        wanted = [replications] * len(points)
+        counts = [replications] * len(points)
         runner = Runner(points, lambda *_: None, self.execution)
-        runner.load(wanted)
-        runner.run(wanted, lambda number: points[number].name)
+        runner.load(counts)
+        runner.run(counts, lambda number: points[number].name)
         self.runs += sum(map(len, runner.taken))
         return runner
 
@@ -188,8 +188,8 @@ def found_of(summary: Summary, name: str) -> tuple[str, Estimate | None]:
 
     There is no estimate where no replication says anything.
     """
-    found = summary.find(name)
-    address = found[0].text if len(found) == 1 else name
+    addresses = summary.find(name)
+    address = addresses[0].text if len(addresses) == 1 else name
     return address, summary.estimate(address)
 
 

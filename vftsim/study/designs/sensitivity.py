@@ -216,7 +216,7 @@ def sensitivity(request: Request, execution: Execution) -> Sensitivity:
     execution.check(request.replications)
     figure = one_figure(request.figure, request.base.spec, "--figure")
     evaluate = Evaluator(request.confidence, execution)
-    asked = Asked(request, figure, evaluate)
+    asked = Response(request, figure, evaluate)
     in_use, ends, unit = asked.one_at_a_time()
     effects, outputs = asked.screened(ends)
     order = sorted(effects, key=lambda each: each.effect.mean, reverse=True)
@@ -240,14 +240,14 @@ def sensitivity(request: Request, execution: Execution) -> Sensitivity:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Response:
     """The figure that is asked about, wherever the factors stand."""
 
     request: Request
     figure: str
     evaluate: Evaluator
 
-    def found(self, values: Sequence[Mapping[str, str]]) -> Iterator[tuple[Summary, str, Estimate]]:
+    def estimates(self, values: Sequence[Mapping[str, str]]) -> Iterator[tuple[Summary, str, Estimate]]:
         """Yield for each point all its figures, and address and estimate of the one that is asked about."""
         points = self.request.points(values)
         runs = self.evaluate(points, self.request.replications)
@@ -259,9 +259,9 @@ class Asked:
         """Return the model's figure, the differences at the ends of each range, and the unit."""
         spans = self.request.spans
         ends = [{name: span.at(share)} for name, span in spans.items() for share in (0.0, 1.0)]
-        found = self.found([{}, *ends])
-        first, mine, in_use = next(found)
-        gaps = [first.difference(other, mine, its) for other, its, _ in found]
+        figures = self.estimates([{}, *ends])
+        first, mine, in_use = next(figures)
+        gaps = [first.difference(other, mine, its) for other, its, _ in figures]
         pairs = dict(zip(spans, zip(gaps[::2], gaps[1::2], strict=True), strict=True))
         return in_use, pairs, first.rows[mine].address.entry.unit
 
@@ -304,12 +304,12 @@ class Asked:
         settings["seed"] = 1 + self.evaluate.execution.seed % _LARGEST_SEED  # SALib takes 0 for no seed
         shares, spans = sample.sample(problem, count, **settings), self.request.spans
         values = [{n: at(spans[n], x) for n, x in zip(names, row, strict=True)} for row in shares.tolist()]
-        outputs = [estimate.mean for *_, estimate in self.found(values)]
+        outputs = [estimate.mean for *_, estimate in self.estimates(values)]
         if method == "sobol" and len(set(outputs)) < 2:
             return {}, outputs
-        given = (shares, np.array(outputs)) if method == "morris" else (np.array(outputs),)
+        arrays = (shares, np.array(outputs)) if method == "morris" else (np.array(outputs),)
         bootstrap = {"num_resamples": RESAMPLES, "conf_level": self.request.confidence}
-        return analyze.analyze(problem, *given, **bootstrap, **settings), outputs
+        return analyze.analyze(problem, *arrays, **bootstrap, **settings), outputs
 
     def _around(self, value: float, low: float, high: float, n: int) -> Estimate:
         """Return a measure of a factor with its interval by bootstrap."""
@@ -367,7 +367,7 @@ def _answer(result: Sensitivity) -> tuple[str, str, str]:
         f"{result.figure} depends on {which} of {count} factors: {listing(names)}.",
         question,
         "In brackets: share of its variance, with all that the factor takes part in. "
-        f"{over} (95 % of the points). {_rest(result)}",
+        f"{over} (95 % of the points). {_undecided(result)}",
     )
 
 
@@ -376,7 +376,7 @@ def _percent(effect: Effect) -> str:
     return f"{100 * min(effect.total.mean, 1.0):.0f} %"  # few samples can say more than all of it
 
 
-def _rest(result: Sensitivity) -> str:
+def _undecided(result: Sensitivity) -> str:
     """Say what is known of the factors that do not surely decide."""
     out, unknown = [each for each in result.effects if each.total is None], result.unknown
     texts = []

@@ -240,7 +240,7 @@ def measure(machine: Machine, crashes: int) -> Measured:
 
 
 @dataclass
-class _Course:
+class _YearSoFar:
     """A year as it goes on: what it cost so far, and how the last fault has left the machine."""
 
     machine: Machine
@@ -311,13 +311,13 @@ def simulate_year(task: YearTask) -> Year:
     machine, streams = task.machine, Streams(task.machine.seed, task.year)
     drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(machine.rates)]
     strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
-    course = _Course(machine, {rate.name: 0.0 for rate in machine.rates})
+    year = _YearSoFar(machine, {rate.name: 0.0 for rate in machine.rates})
     # Every fault but the last is followed by the next one; there may be none in a year.
     followed_ns = [*(at_ns for at_ns, _ in strikes), math.inf][1:]
     for number, ((at_ns, rate), next_ns) in enumerate(zip(strikes, followed_ns, strict=True)):
-        course.struck(at_ns, rate, number % TRAFFIC, next_ns)
+        year.struck(at_ns, rate, number % TRAFFIC, next_ns)
     counts = {rate.name: len(instants) for instants, rate in drawn}
-    return Year(math.fsum(course.down.values()), course.unprotected_s, counts, course.down, course.deaths)
+    return Year(math.fsum(year.down.values()), year.unprotected_s, counts, year.down, year.deaths)
 
 
 @dataclass(frozen=True)
@@ -422,7 +422,7 @@ class SimulatedYears(Printed):
     model: Model
     failures: HostFailures
     rates: tuple[Rate, ...]
-    found: Mapping[str, MachineYears]
+    years: Mapping[str, MachineYears]
     """By mechanism."""
     refused: Mapping[str, str]
     """Mechanisms that do not fit, with the reason."""
@@ -431,7 +431,7 @@ class SimulatedYears(Printed):
     def to_pandas(self) -> DataFrame:
         """Return one row a mechanism."""
         table = []
-        for kind, each in self.found.items():
+        for kind, each in self.years.items():
             drawn = sum(sum(year.drawn.values()) for year in each.years)
             table.append(
                 {
@@ -454,11 +454,11 @@ class SimulatedYears(Printed):
 
     def blocks(self) -> list[Block]:
         """Return downtime and time unprotected by simulation and by the chain, and what each kind of fault cost."""
-        agreeing = [kind for kind, each in self.found.items() if each.agrees]
-        count = len(next(iter(self.found.values())).years)
-        least = min(self.found, key=lambda kind: self.found[kind].down_s.mean)
+        agreeing = [kind for kind, each in self.years.items() if each.agrees]
+        count = len(next(iter(self.years.values())).years)
+        least = min(self.years, key=lambda kind: self.years[kind].down_s.mean)
         years: list[list[Cell]] = []
-        for kind, each in self.found.items():
+        for kind, each in self.years.items():
             beside = plain(each.chain_unprotected_s / 3600.0)
             deaths = sum(year.deaths for year in each.years) / count
             verdict = "agree" if each.agrees else "differ"
@@ -468,15 +468,15 @@ class SimulatedYears(Printed):
         columns += ["unprotected, h/year: chain", "unprotected, h/year: simulated"]
         names = [rate.name for rate in self.rates]
         parts: list[list[Cell]] = []
-        for kind, each in self.found.items():
+        for kind, each in self.years.items():
             parts.append([kind, *(each.down_by_s.get(name) for name in names)])
         how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
             Answer(
-                f"least with {least}: {in_words(self.found[least].down_s, 's')}",
+                f"least with {least}: {in_words(self.years[least].down_s, 's')}",
                 f"How long is {self.model.name} down in a year?",
-                f"{count} simulated years; the Markov chain agrees with them for {len(agreeing)} of {len(self.found)} "
+                f"{count} simulated years; the Markov chain agrees with them for {len(agreeing)} of {len(self.years)} "
                 "mechanisms",
             ),
             Table(columns, years, caption=f"{_DOWNTIME} {_RESTS_ON} {INTERVALS}"),
@@ -489,7 +489,7 @@ class SimulatedYears(Printed):
                 "together."
             ),
             *(Note(text, warns=True) for text in failover.lost_in_its_crash(self.model)),
-            *(Note(f"{kind}: {text}", warns=True) for kind, each in self.found.items() if (text := each.of_rare_load)),
+            *(Note(f"{kind}: {text}", warns=True) for kind, each in self.years.items() if (text := each.of_rare_load)),
             *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
         ]
 
@@ -499,8 +499,8 @@ class SimulatedYears(Printed):
             **asdict(self.failures),
             "rates": [{"name": each.name, "mean_s": each.mean_s, "cv": each.cv} for each in self.rates],
             "years": rows(self.to_pandas()),
-            "effects": {kind: [asdict(effect) for effect in each.kinds] for kind, each in self.found.items()},
-            "each": {kind: [asdict(year) for year in each.years] for kind, each in self.found.items()},
+            "effects": {kind: [asdict(effect) for effect in each.kinds] for kind, each in self.years.items()},
+            "each": {kind: [asdict(year) for year in each.years] for kind, each in self.years.items()},
             "refused": dict(self.refused),
         }
 
@@ -543,8 +543,8 @@ def simulated_years(
     machines = _machines(model, chosen, rates, execution.seed, restart_s)
     determinants = [failures.mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
-    def cache(kind: str, result: type, what: list[Any]) -> RunCache:
-        return execution.cache(chosen[kind], result, years=[*determinants, what], faults=model.digest())
+    def cache(kind: str, result: type, parts: list[Any]) -> RunCache:
+        return execution.cache(chosen[kind], result, years=[*determinants, parts], faults=model.digest())
 
     caches = [cache(kind, Measured, ["effects", crashes]) for kind in machines]
     effects = execution.play(partial(measure, crashes=crashes), caches, [{0: each} for each in machines.values()])
@@ -553,15 +553,15 @@ def simulated_years(
     machines = {kind: replace(machines[kind], quiet_s=effect.quiet_s) for kind, effect in measured.items()}
     tasks = [{n: YearTask(machine, n) for n in range(years)} for machine in machines.values()]
     played = execution.play(simulate_year, caches, tasks)
-    found = {}
+    years_of = {}
     for (kind, effect), of_years in zip(measured.items(), played, strict=True):
         machine = machines[kind]
         shares = shares_of(effect.kinds, restart_s, machine.reprotection_ns / S)
         down_s, waits_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
         of_machine = (crashes, restart_s, machine.is_redundant, down_s, waits_s, fmean(effect.quiet_s))
-        found[kind] = MachineYears(effect.kinds, *of_machine, tuple(of_years))
+        years_of[kind] = MachineYears(effect.kinds, *of_machine, tuple(of_years))
     manifest = execution.manifest([model], "simulated years", years)
-    return SimulatedYears(model, failures, rates, found, refused, manifest)
+    return SimulatedYears(model, failures, rates, years_of, refused, manifest)
 
 
 def _machines(

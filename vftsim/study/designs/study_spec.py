@@ -155,7 +155,7 @@ class StudySpec(Spec):
             for point in self.design.points:
                 if further := [name for name in point if name not in self.factors]:
                     raise ValueError(
-                        f"a point has '{further[0]}', which is no factor; {_there(further[0], self.factors)}"
+                        f"a point has '{further[0]}', which is no factor; {_instead(further[0], self.factors)}"
                     )
                 if missing := [name for name in self.factors if name not in point]:
                     raise ValueError(f"a point lacks the factor '{missing[0]}'; every point says all of them")
@@ -177,13 +177,13 @@ class StudySpec(Spec):
         for name in self.precision.of if self.precision else ():
             if name not in self.figures:
                 raise ValueError(
-                    f"precision is of '{name}', which is none of the figures; {_there(name, self.figures)}"
+                    f"precision is of '{name}', which is none of the figures; {_instead(name, self.figures)}"
                 )
         return self
 
 
-def _there(name: str, known: Any) -> str:
-    return f"there are {listing(list(known)) or 'none'}{did_you_mean(name, known)}"
+def _instead(name: str, names: Any) -> str:
+    return f"there are {listing(list(names)) or 'none'}{did_you_mean(name, names)}"
 
 
 def _incompatibility(design: Any, name: str, factor: Factor) -> str | None:

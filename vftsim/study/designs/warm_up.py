@@ -40,15 +40,15 @@ class WarmUpStudy(Printed):
     """Between two samples."""
     transient_ns: int
     """Transient that the model leaves out."""
-    found: dict[str, WarmUp | str]
+    by_figure: dict[str, WarmUp | str]
     """By series: the cut; where it exceeds a quarter of the step, the reason that there is none."""
     manifest: dict[str, Any] = field(default_factory=dict)
 
     @property
     def needed_ns(self) -> int | None:
         """The longest cut; None where a series did not settle."""
-        cuts = [cut.cut for cut in self.found.values() if isinstance(cut, WarmUp)]
-        return max(cuts) * self.period_ns if len(cuts) == len(self.found) else None
+        cuts = [cut.cut for cut in self.by_figure.values() if isinstance(cut, WarmUp)]
+        return max(cuts) * self.period_ns if len(cuts) == len(self.by_figure) else None
 
     @property
     def is_enough(self) -> bool:
@@ -61,7 +61,7 @@ class WarmUpStudy(Printed):
             [name, warm_up.mser_cut * period_s, warm_up.cut * period_s]
             if isinstance(warm_up, WarmUp)
             else [name, None, None]
-            for name, warm_up in self.found.items()
+            for name, warm_up in self.by_figure.items()
         ]
         if self.needed_ns is None:
             answer = "not known to be enough, since not everything settled"
@@ -75,7 +75,7 @@ class WarmUpStudy(Printed):
             *head(self.manifest["models"], self.manifest["seed"]),
             Answer(answer, f"Is the transient of {transient_s:g} s long enough?"),
             Table(("series", "MSER-5 s", "needed s"), rows, f"Start-up at {self.load_saps:g} SAPS", _CAPTION),
-            *(Note(f"{name}: {reason}") for name, reason in self.found.items() if not isinstance(reason, WarmUp)),
+            *(Note(f"{name}: {reason}") for name, reason in self.by_figure.items() if not isinstance(reason, WarmUp)),
         ]
 
     def to_pandas(self) -> DataFrame:
@@ -90,12 +90,12 @@ class WarmUpStudy(Printed):
                     "needed_s": cut.cut * self.period_ns / 1e9 if isinstance(cut, WarmUp) else None,
                     "transient_s": self.transient_ns / 1e9,
                 }
-                for name, cut in self.found.items()
+                for name, cut in self.by_figure.items()
             ]
         )
 
     def for_machines(self) -> dict[str, Any]:
-        averaged = {name: list(w.averaged) for name, w in self.found.items() if isinstance(w, WarmUp)}
+        averaged = {name: list(w.averaged) for name, w in self.by_figure.items() if isinstance(w, WarmUp)}
         series = self.to_pandas().to_dict("records")
         return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}
 

@@ -92,19 +92,19 @@ class Address:
         return any(words[-1] == spelling[-1 - size] and _is_within(words, spelling) for spelling in whole)
 
 
-def find(name: str, known: Iterable[Address]) -> list[Address]:
+def find(name: str, addresses: Iterable[Address]) -> list[Address]:
     """Return the figures that a name may mean: the one with that address, else all whose words it has.
 
     One that ends with the name's last word goes before counters whose names only a run knows, and what several copies
     have done together before what each has.
     """
-    every = list(known)
+    every = list(addresses)
     exact = [address for address in every if address.text == name]
     words = name.split(".")
     meant = exact or [address for address in every if address.is_meant(words)]
     literal = [each for each in meant if any(spelling[-1] == words[-1] for spelling in each.spellings)]
-    found = literal or meant or [address for address in every if address.is_of(words)]
-    return [address for address in found if not address.is_of_copy] or found
+    matching = literal or meant or [address for address in every if address.is_of(words)]
+    return [address for address in matching if not address.is_of_copy] or matching
 
 
 def at_any_count(address: str, has: Callable[[str], bool]) -> list[str]:
@@ -122,10 +122,10 @@ def at_any_count(address: str, has: Callable[[str], bool]) -> list[str]:
     return list(takewhile(has, (".".join((sort, f"{owner}-{number}", *rest)) for number in count(1))))
 
 
-def only(name: str, meant: Sequence[Address], known: Sequence[Address], option: str = "--objective") -> Address:
+def only(name: str, meant: Sequence[Address], addresses: Sequence[Address], option: str = "--objective") -> Address:
     """Return the one figure that a name means of those known; refuse a name of none or of several."""
     if not meant:
-        raise unknown(name, known, option)
+        raise unknown(name, addresses, option)
     if len(meant) > 1:
         raise ambiguous(name, meant, option)
     return meant[0]
@@ -136,16 +136,16 @@ def ambiguous(name: str, addresses: Iterable[Address], option: str) -> UsageErro
     return UsageError(f"{option}: '{name}' is ambiguous: {_listed([address.text for address in addresses])}")
 
 
-def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
+def unknown(name: str, addresses: Sequence[Address], option: str) -> UsageError:
     """Return what a name of no figure is answered with: the nearest names there are."""
     words = name.split(".")
-    every = ((address.text, spelling) for address in known for spelling in address.spellings)
+    every = ((address.text, spelling) for address in addresses for spelling in address.spellings)
     spellings = [(text, [word for word in spelling if word != ANY]) for text, spelling in every]
     inside = [text for text, spelling in spellings if _is_within(words, spelling)]
     if inside:
         return UsageError(f"{option}: '{name}' is no figure by itself; one of {_listed(inside)}")
-    texts = [address.text for address in known]
-    if usual := _in_its_words(name, known):
+    texts = [address.text for address in addresses]
+    if usual := _in_its_words(name, addresses):
         return UsageError(f"{option}: there is no figure '{name}'; did you mean '{usual}'?")
     near = difflib.get_close_matches(name, texts, 3, 0.4)
     by_word = [text for text, spelling in spellings if difflib.get_close_matches(words[-1], spelling, 1, 0.75)]
@@ -155,13 +155,13 @@ def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     return UsageError(f"{option}: there is no figure '{name}'; {listed}")
 
 
-def _in_its_words(name: str, known: Sequence[Address]) -> str:
+def _in_its_words(name: str, addresses: Sequence[Address]) -> str:
     """Return a name with the word that figures here have for its statistic, where one is meant then; else nothing."""
     usual = re.sub(r"\bp([0-9]{1,2})[.,]([0-9]+)$", r"p\1_\2", name.strip(), flags=re.IGNORECASE)
     head, dot, last = usual.rpartition(".")
     usual = head + dot + _STATISTICS.get(last.casefold(), last)
     of_listed = re.sub(r"\.p[0-9]+(_[0-9]+)?$", ".p50", usual)
-    return usual if usual != name and find(of_listed, known) else ""
+    return usual if usual != name and find(of_listed, addresses) else ""
 
 
 def _ends_like(words: Sequence[str], spelling: Sequence[str]) -> bool:
@@ -192,35 +192,36 @@ def _listed(texts: Sequence[str]) -> str:
 
 def catalogue(spec: ModelSpec) -> list[Address]:
     """Return the addresses of all figures of a model, percentiles as they are listed."""
-    known = list(_owners(spec))
-    owned, every = {owner for owner, *_ in known}, spec.owners_of_copies()
+    owners = list(_owners(spec))
+    owned, every = {owner for owner, *_ in owners}, spec.owners_of_copies()
     firsts = {copies[0]: owner for owner, copies in every.items() if owned.issuperset(copies)}
     together = [
         (firsts[owner], phase, step, kind)
-        for owner, phase, step, outcome in known
+        for owner, phase, step, outcome in owners
         if owner in firsts and (kind := outcome.of_copies()) is not None
     ]
-    known += together
+    owners += together
     copies = {copy for owner, *_ in together for copy in every[owner]}
     return [
         Address(owner, phase, step, entry, owner in copies)
-        for owner, phase, step, outcome in known
+        for owner, phase, step, outcome in owners
         for entry in outcome.patterns()
     ]
 
 
 def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = "--figure") -> None:
     """Refuse figures that none of the models will have, and name the nearest that there are."""
-    known = [address for spec in specs for address in catalogue(spec)]
+    addresses = [address for spec in specs for address in catalogue(spec)]
     for name in names:
-        if not meant_by(name, known):
-            raise unknown(name, known, option)
+        if not meant_by(name, addresses):
+            raise unknown(name, addresses, option)
 
 
-def meant_by(name: str, known: Sequence[Address]) -> list[Address]:
+def meant_by(name: str, addresses: Sequence[Address]) -> list[Address]:
     """Return the figures that a name may mean; of a percentile that is not listed, those of one that is."""
-    found, (head, dot, last) = find(name, known), name.rpartition(".")
-    return found if found or percent_of(last) is None else find(f"{head}{dot}p50", known)  # every distribution has each
+    meant, (head, dot, last) = find(name, addresses), name.rpartition(".")
+    # Every distribution has each percentile.
+    return meant if meant or percent_of(last) is None else find(f"{head}{dot}p50", addresses)
 
 
 def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
@@ -228,15 +229,15 @@ def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
 
     Of a ramp that is the figure of one of its steps, by either name of it.
     """
-    known = catalogue(spec)
-    meant = only(name, meant_by(name, known), known, option)
+    addresses = catalogue(spec)
+    meant = only(name, meant_by(name, addresses), addresses, option)
     address = meant.text
     if ANY in meant.phase:
         of_steps = _of_steps(meant, spec)
         only(name, meant_by(name, of_steps), of_steps, option)
     if ANY in address:
         return name
-    return address if find(name, known) else f"{address.rpartition('.')[0]}.{name.rpartition('.')[2]}"
+    return address if find(name, addresses) else f"{address.rpartition('.')[0]}.{name.rpartition('.')[2]}"
 
 
 def watched(spec: ModelSpec) -> str:
@@ -291,7 +292,7 @@ def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
     for host in spec.hosts:
         yield f"hosts.{host}", HostUse
         linked = [network for network in spec.networks if is_linked(spec, host, network)]
-        yield from ((f"networks.{network}.{way}_{host}", LinkUse) for network in linked for way in ("to", "from"))
+        yield from ((f"networks.{network}.{end}_{host}", LinkUse) for network in linked for end in ("to", "from"))
     yield "drops", Losses
 
 
@@ -319,8 +320,8 @@ class Objective:
         """Return it with its value in the figure's unit; refuse a unit of something else."""
         value = converted(self.value, self.unit or unit, unit)
         if value is None:
-            wanted = f"is in {unit}" if unit else "has no unit"
-            raise UsageError(f"--objective: '{self}': {self.figure} {wanted}, not in {self.unit}")
+            unit_text = f"is in {unit}" if unit else "has no unit"
+            raise UsageError(f"--objective: '{self}': {self.figure} {unit_text}, not in {self.unit}")
         return Objective(self.figure, self.relation, value, unit)
 
     @property
@@ -377,9 +378,9 @@ def in_units(
 
     Refuses a figure that is none of any model, or ambiguous.
     """
-    known, every = own_units or {}, [address for spec in specs for address in catalogue(spec)]
+    own_unit, every = own_units or {}, [address for spec in specs for address in catalogue(spec)]
     named = [(each, each.figure) for each in objectives]
-    return tuple(each.in_unit(known[name] if name in known else _unit_of(name, every)) for each, name in named)
+    return tuple(each.in_unit(own_unit[name] if name in own_unit else _unit_of(name, every)) for each, name in named)
 
 
 def _unit_of(figure: str, every: Sequence[Address]) -> str:

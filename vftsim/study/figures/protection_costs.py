@@ -34,14 +34,14 @@ def cost_note(domain: DomainSpec) -> str:
     if protection.calibrated_costs:
         exits = f"; {uncounted_exits(domain)}" if protection.counts_exits else ""
         return f"{protection.calibrated_costs}{exits}"
-    given = "" if protection == type(protection)() else "; but for what the model gives"
+    settings = "" if protection == type(protection)() else "; but for what the model gives"
     pages = f"; {pages_of_requests(domain, protection.pages_a_packet)}" if protection.sends_pages else ""
-    return f"{protection.uncalibrated}{given}{pages}"
+    return f"{protection.uncalibrated}{settings}{pages}"
 
 
-def own_channel(domain: DomainSpec, asked: DomainSpec) -> str:
+def own_channel(domain: DomainSpec, original: DomainSpec) -> str:
     """Return that a mechanism at its defaults has a channel to itself, where the model's own is on a network."""
-    network, protection = asked.protection.channel_network, domain.protection
+    network, protection = original.protection.channel_network, domain.protection
     rate = getattr(protection, "channel_rate_bits_per_s", None)
     if network is None or protection.channel_network is not None or rate is None or not protection.has_backup:
         return ""
@@ -56,8 +56,8 @@ def pages_of_requests(domain: DomainSpec, every: float | None) -> str:
     if every is not None:
         return f"each packet received dirties {every:g} pages"
     pages_by_application = {key: each.pages_a_packet for key, each in domain.applications.items()}
-    known = [f"{pages:g} ({key})" for key, pages in pages_by_application.items() if pages is not None]
-    counted = f"each packet received dirties {listing(known)} pages" if known else "no application takes packets"
+    counts = [f"{pages:g} ({key})" for key, pages in pages_by_application.items() if pages is not None]
+    counted = f"each packet received dirties {listing(counts)} pages" if counts else "no application takes packets"
     free = [key for key, pages in pages_by_application.items() if pages is None]
     return f"{counted}; {listing(free)}: what computing touches and transactions write" if free else counted
 

@@ -88,9 +88,9 @@ class Summary:
 
     def find(self, name: str) -> list[Address]:
         """Return the figures that a name may mean; a percentile that nobody has listed comes to be."""
-        if known := find(name, self.addresses):
-            return known
-        (head, _, word), made = name.rpartition("."), list[Address]()
+        if addresses := find(name, self.addresses):
+            return addresses
+        (head, _, word), derived = name.rpartition("."), list[Address]()
         for (owner, _), outcomes in list(self._outcomes.items()):
             phase, first = next(iter(outcomes.values()))
             for entry in filter(None, (figure.further(word) for figure in first.declared.values())):
@@ -98,8 +98,8 @@ class Summary:
                 if not head or address.is_meant(name.split(".")):
                     for number, (phase_of_run, outcome) in outcomes.items():
                         self._take(number, phase_of_run, address, outcome)
-                    made.append(address)
-        return made
+                    derived.append(address)
+        return derived
 
     def lead(self, names: Iterable[str]) -> list[str]:
         """Have the figures of these names lead, and no others; return the names of which no run has a figure."""
@@ -386,8 +386,8 @@ def _figure_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
 
 def _timeline_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
     for domain, timeline in record.timelines.items():
-        for time_ns, what in sorted(timeline):
-            yield {"replication": number, "domain": domain, "time_s": time_ns / 1e9, "what": what}
+        for time_ns, event in sorted(timeline):
+            yield {"replication": number, "domain": domain, "time_s": time_ns / 1e9, "what": event}
 
 
 def _window_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:

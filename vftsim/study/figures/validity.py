@@ -231,8 +231,8 @@ def mean_missing(name: str, offers: Sequence[Offer]) -> Missing | None:
     short = next((offer for offer in offers if offer.is_short), None)
     if short is None:
         return None
-    asked, sent = fmean(each.asked for each in offers), fmean(each.sent for each in offers)
-    return Missing(name, asked, sent, short.unit, short.limit, short.word)
+    requested, sent = fmean(each.asked for each in offers), fmean(each.sent for each in offers)
+    return Missing(name, requested, sent, short.unit, short.limit, short.word)
 
 
 def _after_the_end(spec: ModelSpec, records: Records) -> Iterable[Missing]:

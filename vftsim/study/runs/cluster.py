@@ -30,7 +30,7 @@ from typing import Any, TypeVar, cast
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
 from vftsim.spec.suggest import counted
-from vftsim.study.runs.versions import different, engine_of_here, versions
+from vftsim.study.runs.versions import different, installed_engine, versions
 from vftsim.study.runs.workers import Notify, applied, clusters, silent
 
 try:
@@ -78,7 +78,7 @@ class Cluster:
     def __init__(self, address: str, notify: Notify = silent) -> None:
         self.address = address
         self._client = _connected(address)
-        self._engine = engine_of_here()
+        self._engine = installed_engine()
         self._expected = versions(self._engine)
         self._admitted: set[str] = set()
         self._refused: dict[str, str] = {}
@@ -214,9 +214,9 @@ class Cluster:
         """See which workers there are, and let in who has come with the right versions."""
         self._looked_s = time.monotonic()
         self._see_scheduler()
-        there = set(self._client.nthreads())
-        new = there - self._admitted - self._refused.keys()
-        self._admitted &= there
+        workers = set(self._client.nthreads())
+        new = workers - self._admitted - self._refused.keys()
+        self._admitted &= workers
         if not new:
             return
         answers = self._client.run(worker_versions, self._engine, workers=sorted(new), on_error="return")

@@ -119,9 +119,9 @@ def labels_apart(labels: Sequence[str], settings: Sequence[Sequence[str]]) -> li
     command line (``MODEL+KEY=VALUE``); behind one that is there yet, a number.
     """
     apart = list[str]()
-    for label, given in zip(labels, settings, strict=True):
+    for label, texts in zip(labels, settings, strict=True):
         same = [others for each, others in zip(labels, settings, strict=True) if each == label]
-        variant = "+".join([label, *(setting for setting in given if any(setting not in others for others in same))])
+        variant = "+".join([label, *(setting for setting in texts if any(setting not in others for others in same))])
         numbered = itertools.chain([variant], (f"{variant} ({number})" for number in itertools.count(2)))
         apart.append(next(each for each in numbered if each not in apart))
     return apart

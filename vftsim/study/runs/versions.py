@@ -30,7 +30,7 @@ def versions(engine: str) -> dict[str, str]:
     }
 
 
-def engine_of_here() -> str:
+def installed_engine() -> str:
     """Return the engine that this process asks for, ``simpy`` where it has no other."""
     named = os.environ.get(VARIABLE) or "auto"
     return SIMPY if named == "auto" and _kernel().startswith(_NONE) else named

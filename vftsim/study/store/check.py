@@ -83,8 +83,8 @@ def check(folder: Path, repair: bool = False) -> CheckReport:
     Repair puts what is whole into a new database, and keeps the old one as ``vftsim.sqlite.damaged``.  What is no
     result of this program, of another format, or in use is refused.
     """
-    what = "write" if repair else "read"
-    with database.forbidden(folder, what):
+    verb = "write" if repair else "read"
+    with database.forbidden(folder, verb):
         if not (folder / database.DATABASE).is_file():
             raise UsageError(f"'{folder}' holds no result of vftsim")
         database.check_directory(folder, is_locked=True)
@@ -94,7 +94,7 @@ def check(folder: Path, repair: bool = False) -> CheckReport:
         else:
             lock.refuse_taken()
     try:
-        with database.forbidden(folder, what):
+        with database.forbidden(folder, verb):
             return _check(folder, repair)
     finally:
         lock.release()
@@ -131,8 +131,8 @@ def _read(folder: Path, report: CheckReport) -> _Contents:
 @contextmanager
 def _copy(folder: Path) -> Iterator[sqlite3.Connection]:
     """Open a copy of a damaged database for reading what can be read; the original stays as it is."""
-    with database.copied(folder) as place:
-        copy = place / database.DATABASE
+    with database.copied(folder) as folder_of_copy:
+        copy = folder_of_copy / database.DATABASE
         copy.write_bytes(database.with_our_schema(copy.read_bytes()))
         with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             connection.execute("PRAGMA writable_schema = ON")  # reads a file shorter than its header says
@@ -181,11 +181,11 @@ def _rowids(connection: sqlite3.Connection) -> Iterator[int]:
     while misses < _LAST_MISSES:
         number += 1
         try:
-            there = connection.execute("SELECT 1 FROM replications WHERE rowid = ?", (number,)).fetchone()
+            row = connection.execute("SELECT 1 FROM replications WHERE rowid = ?", (number,)).fetchone()
         except database.DAMAGED:
-            there = None
-        misses = misses + 1 if there is None else 0
-        if there is not None:
+            row = None
+        misses = misses + 1 if row is None else 0
+        if row is not None:
             yield number
 
 
@@ -226,8 +226,8 @@ def _look_at_files(contents: _Contents, report: CheckReport) -> None:
     for name, digests in sorted(written.items()):
         sha256 = sha256_of_file(report.folder / name)
         if sha256 is None:
-            what = "cannot be read" if (report.folder / name).exists() else "is missing"
-            report.notes.append(f"'{name}' {what}; {_remedy(report.command)} writes it again")
+            state = "cannot be read" if (report.folder / name).exists() else "is missing"
+            report.notes.append(f"'{name}' {state}; {_remedy(report.command)} writes it again")
         elif sha256 not in digests:
             report.notes.append(
                 f"'{name}' was changed after it was written, and may say another thing than what was run; "

@@ -220,11 +220,11 @@ def unchanged(folder: Path) -> Iterator[sqlite3.Connection]:
     """
     log = folder / f"{DATABASE}-wal"
     with contextlib.ExitStack() as opened:
-        place, how = folder, "immutable=1"
+        folder_read, how = folder, "immutable=1"
         if log.is_file() and log.stat().st_size:
-            place, how = opened.enter_context(copied(folder)), "mode=rw"
-        (place / DATABASE).open("rb").close()  # says why it cannot be read; SQLite does not
-        uri = f"{(place / DATABASE).resolve().as_uri()}?{how}"
+            folder_read, how = opened.enter_context(copied(folder)), "mode=rw"
+        (folder_read / DATABASE).open("rb").close()  # says why it cannot be read; SQLite does not
+        uri = f"{(folder_read / DATABASE).resolve().as_uri()}?{how}"
         yield opened.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
 
 

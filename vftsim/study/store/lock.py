@@ -41,7 +41,7 @@ class Holder:
     since: str
 
     @classmethod
-    def here(cls) -> Holder:
+    def this_process(cls) -> Holder:
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv else "python"
         return cls(
             os.getpid(), socket.gethostname(), command[:200], datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -111,7 +111,7 @@ class DirectoryLock:
         self._descriptor = descriptor
         with contextlib.suppress(OSError):  # a disk that is full: held all the same, without a name
             os.ftruncate(descriptor, 0)
-            os.write(descriptor, json.dumps(asdict(Holder.here())).encode())
+            os.write(descriptor, json.dumps(asdict(Holder.this_process())).encode())
 
     def _taken(self) -> UsageError:
         """Return the refusal, which names the holder; who has just taken it writes the name an instant later."""

@@ -25,7 +25,7 @@ from vftsim.spec.shipped import PACKAGE
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import not_covered
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.versions import engine_of_here, versions
+from vftsim.study.runs.versions import installed_engine, versions
 from vftsim.study.store.database import DATABASE, Ledger, check_directory, damage, reading, unsound
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
@@ -54,7 +54,7 @@ def about(model: Model) -> dict[str, Any]:
     }
 
 
-def here() -> dict[str, Any]:
+def environment() -> dict[str, Any]:
     """Return on what a result is made: Python, machine, and packages."""
     return {
         "python": platform.python_version(),
@@ -62,7 +62,7 @@ def here() -> dict[str, Any]:
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "packages": {name: _version(name) for name in PACKAGES},
-        "versions": versions(engine_of_here()),
+        "versions": versions(installed_engine()),
     }
 
 
@@ -155,13 +155,13 @@ _OF_RUNS = identity_of("", 0).keys()
 
 def records_of(folder: Path, manifest: Mapping[str, Any], number: int = 0) -> list[tuple[int, RunRecord]]:
     """Return the replications that a manifest names, those of one model; refuse damaged or foreign ones, and a gap."""
-    found = [(n, _record(data)) for n, data in stored(folder, manifest["models"][number]["sha256"], manifest)]
-    if len(found) < (named := len(manifest["replications"])):
+    records = [(n, _record(data)) for n, data in stored(folder, manifest["models"][number]["sha256"], manifest)]
+    if len(records) < (named := len(manifest["replications"])):
         raise UsageError(
-            f"'{folder}' has {len(found)} of the {named} replications of its tables; the command that made it computes "
-            "the others"
+            f"'{folder}' has {len(records)} of the {named} replications of its tables; the command that made it "
+            "computes the others"
         )
-    return found
+    return records
 
 
 def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -181,13 +181,13 @@ def stored_of(folder: Path, models: Collection[str], manifest: Mapping[str, Any]
             "SELECT study, key, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
             "ORDER BY generation"
         ).fetchall()
-    wanted, kept = set(manifest["replications"]), dict[tuple[str, int], tuple[str, bytes, str]]()
+    numbers, by_run = set(manifest["replications"]), dict[tuple[str, int], tuple[str, bytes, str]]()
     for study, key, number, data, sha256 in rows:
         model, seed = studies[study].get("model"), studies[study].get("seed")
         is_of_runs = studies[study].keys() <= _OF_RUNS
-        if is_of_runs and number in wanted and model in models and seed == manifest["seed"]:
-            kept[model, number] = key, data, sha256
-    for (model, number), (key, data, sha256) in sorted(kept.items()):
+        if is_of_runs and number in numbers and model in models and seed == manifest["seed"]:
+            by_run[model, number] = key, data, sha256
+    for (model, number), (key, data, sha256) in sorted(by_run.items()):
         if (whole := unpacked(key, number, data, sha256)) is None:
             raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
         yield model, number, whole
@@ -203,10 +203,10 @@ def last_generation(folder: Path) -> list[tuple[dict[str, Any], dict[int, Any]]]
             "WHERE generation = (SELECT max(generation) FROM studies WHERE id IN (SELECT study FROM replications)) "
             "ORDER BY study, replication"
         ).fetchall()
-    found = dict[str, dict[int, Any]]()
+    by_identity = dict[str, dict[int, Any]]()
     for identity, key, number, data, sha256 in rows:
-        found.setdefault(identity, {})[number] = unpacked(key, number, data, sha256)
-    return [(json.loads(identity), replications) for identity, replications in found.items()]
+        by_identity.setdefault(identity, {})[number] = unpacked(key, number, data, sha256)
+    return [(json.loads(identity), replications) for identity, replications in by_identity.items()]
 
 
 def _record(data: Any) -> RunRecord:

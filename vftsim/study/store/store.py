@@ -139,8 +139,8 @@ class Store:
 
     def check_only(self, identity: Mapping[str, Any]) -> None:
         """Refuse to go on with another study than the one that is there, and say in what they differ."""
-        for there, _ in self.studies():
-            different = [key for key in (*identity, *there) if identity.get(key) != there.get(key)]
+        for other, _ in self.studies():
+            different = [key for key in (*identity, *other) if identity.get(key) != other.get(key)]
             if different:
                 raise UsageError(
                     f"'{self.folder}' holds another study (different {', '.join(dict.fromkeys(different))}); "
@@ -225,9 +225,9 @@ class Store:
         try:
             self._finish(write)
         except KeyboardInterrupt:
-            kept = sum(count for _, count in self.studies())
+            finished = sum(count for _, count in self.studies())
             raise Interrupted(
-                f"the {kept} finished replications are kept in '{self.folder}', its tables are not written yet; "
+                f"the {finished} finished replications are kept in '{self.folder}', its tables are not written yet; "
                 f"{self.going_on} writes them"
             ) from None
 
@@ -256,8 +256,8 @@ class Store:
                 raise damage(self.folder, wrong)
             (command,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
             if command != self.command:
-                held, wanted = with_article(command), with_article(self.command)
-                raise UsageError(f"'{self.folder}' holds {held}, not {wanted}; choose another name")
+                held, needed = with_article(command), with_article(self.command)
+                raise UsageError(f"'{self.folder}' holds {held}, not {needed}; choose another name")
             self._choose_generation(connection, opening)
             self._file = (self.folder / DATABASE).stat()
         except BaseException:
@@ -398,5 +398,5 @@ def resumable_store(directory: Path, command: str, opening: Opening = Opening.CO
             finished = sum(count for _, count in store.studies())
             if not finished or str(directory) in str(end):
                 raise
-            kept = f"{counted(finished, 'finished run')} {'is' if finished == 1 else 'are'} in '{directory}'"
-            raise Interrupted("; ".join(filter(None, [str(end), f"{kept}, {store.going_on} goes on"]))) from None
+            in_store = f"{counted(finished, 'finished run')} {'is' if finished == 1 else 'are'} in '{directory}'"
+            raise Interrupted("; ".join(filter(None, [str(end), f"{in_store}, {store.going_on} goes on"]))) from None

@@ -145,11 +145,11 @@ class ServiceProgram(Program):
                 f"({record.in_hand.length} in hand, {record.blocked} being sent)"
             )
         rows = [self.engine.rows(plans)[row] for _, row in self._plans]
-        waiting, under_way = self._asked(), sum(int(plan.opened - plan.closed) for plan in rows)
+        waiting, under_way = self._waiting_calls(), sum(int(plan.opened - plan.closed) for plan in rows)
         if waiting != under_way:
             raise ConservationError(f"{self.name}: {under_way} calls are under way, but requests wait for {waiting}")
 
-    def _asked(self) -> int:
+    def _waiting_calls(self) -> int:
         """Return the calls of the requests in its threads' hands."""
         in_hand = of_packets(self.engine, self._service.in_hand, visits)
         return sum(int(visit.planned.length + visit.asked.length) for visit in in_hand)

@@ -1,7 +1,7 @@
 """SIP messages on the wire (RFC 3261)."""
 
 from vftsim.workloads.sip.messages import Message
-from vftsim.workloads.wire import ETHERNET_AND_IP_BYTES, UDP_BYTES, Address, Seen, Wire
+from vftsim.workloads.wire import ETHERNET_AND_IP_BYTES, UDP_BYTES, Address, Wire, WirePacket
 
 _ANSWERS = {
     Message.RINGING: ("180 Ringing", Message.INVITE),
@@ -36,17 +36,17 @@ class SipWire(Wire):
 
     def name(self, message: int) -> str:
         """Return the method, of an answer behind its number and reason."""
-        answer, method = _said(message)
+        answer, method = _answer_and_method(message)
         return f"{answer} ({method})" if answer else method
 
-    def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
+    def client(self, packet: WirePacket, flow: int, *, is_to_guest: bool) -> Address:
         """10.f.0.1 calls, and 10.f.0.2 is called."""
         is_callee = packet.message in (_OF_CALLEE if is_to_guest else _TO_CALLEE)
         return Address(bytes((10, flow, 0, 2 if is_callee else 1)), self.port)
 
-    def contents(self, packet: Seen, source: Address) -> bytes:
+    def contents(self, packet: WirePacket, source: Address) -> bytes:
         """Return the message, filled up to its size."""
-        (answer, method), user = _said(packet.message), f"user{packet.entity}"
+        (answer, method), user = _answer_and_method(packet.message), f"user{packet.entity}"
         lines = [
             f"SIP/2.0 {answer}" if answer else f"{method} sip:{user}@vftsim.invalid SIP/2.0",
             f"Via: SIP/2.0/UDP {'.'.join(map(str, source.ip))};branch=z9hG4bK{packet.entity}.{method}",
@@ -63,7 +63,7 @@ class SipWire(Wire):
         return "\r\n".join([*lines, "", ""]).encode()
 
 
-def _said(message: int) -> tuple[str, str]:
+def _answer_and_method(message: int) -> tuple[str, str]:
     """Return number and reason, empty for a request, and the method."""
     answer, request = _ANSWERS.get(Message(message), ("", Message(message)))
     return answer, "REGISTER" if request is Message.REGISTER_CREDENTIALS else request.name

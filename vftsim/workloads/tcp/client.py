@@ -34,7 +34,7 @@ from vftsim.workloads.stations import (
     wait_for_room,
 )
 from vftsim.workloads.tcp import connection as tcp
-from vftsim.workloads.wire import Address, Seen, Wire
+from vftsim.workloads.wire import Address, Wire, WirePacket
 
 bulk_tcp = workload.kind("bulk_tcp")
 
@@ -230,12 +230,12 @@ class TcpWire(Wire):
         first, count = divmod(message, tcp.COUNTS)
         return f"segments {first} to {first + count - 1}" if count else f"ACK {first}"
 
-    def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
+    def client(self, packet: WirePacket, flow: int, *, is_to_guest: bool) -> Address:
         """A port of each connection."""
         address = super().client(packet, flow, is_to_guest=is_to_guest)
         return Address(address.ip, 32768 + packet.stream % 28000)
 
-    def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
+    def in_ip(self, packet: WirePacket, source: Address, target: Address) -> tuple[int, bytes, int]:
         """Return the header; data are left out."""
         first, count = divmod(packet.message, tcp.COUNTS)
         number, expected = (1 + first * self.mss, 1) if count else (1, 1 + first * self.mss)
