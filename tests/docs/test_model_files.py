@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
@@ -46,6 +47,12 @@ def test_every_part_is_named_with_a_page_that_tells_of_it(family):
     assert pages.keys() == shipped, f"docs/model-files.md lists them below '<!-- parts: {family} -->'"
     silent = [kind for kind, link in pages.items() if kind not in (DOCS / link).read_text(encoding="utf-8")]
     assert silent == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_every_block_of_yaml_is_yaml(page):
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        assert isinstance(YAML(typ="safe").load(block["body"]), dict | list)
 
 
 def models():

@@ -90,7 +90,11 @@ def test_events_of_a_whole_run_are_right_within_a_factor(name, factor):
 
 @pytest.mark.parametrize(
     ("name", "load"),
-    [("two-tier", "workloads.pages.rate=1500 /s"), ("three-tier", "workloads.users.clients=600")],
+    [
+        ("two-tier", "workloads.pages.rate=1500 /s"),
+        ("three-tier", "workloads.users.clients=600"),
+        ("three-tier", "workloads.users.clients=200"),  # whose second tier is protected
+    ],
 )
 def test_events_of_an_overload_that_clients_wait_out_are_right_within_a_factor_of_two(name, load):
     """Nothing is lost in batches: each request has its arrival, its time-out and its way."""

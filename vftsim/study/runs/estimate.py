@@ -31,8 +31,9 @@ from vftsim.spec.units import Quantity
 from vftsim.study.runs.workers import available_cores, the_cluster
 from vftsim.workloads.parts import ApplicationSpec, RunProfile
 
-EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}
-"""Speed of the engines beside draws, measured on the shipped models on one core of a cloud machine: 8 to 18 million."""
+EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 100_000.0}
+"""Speed of the engines beside draws, on the shipped models on one core of a cloud machine; found: 8 to 18 million, and
+50 to 220 thousand."""
 
 _EVENTS_OF_PROTECTION = 4.0
 """A packet to or from a protected domain: logged or held, acknowledged, released."""
@@ -268,7 +269,7 @@ class Expected:
                 lost = max((busy[host] - 1.0) * self.packets[name], 1.0)
                 singly = min(_UNTIL_IN_BATCHES * busy[host] / lost, 1.0)
                 a_packet *= singly + (1.0 - singly) * _IN_BATCHES / busy[host]
-            if domain.protection.protects:
+            if any(tier.protection.protects for tier in self._tiers(domain, application)):
                 a_packet += _EVENTS_OF_PROTECTION
             if overload(self.spec, *self._arrivals[name][:2]) > 1.0:
                 a_packet += 1.0  # its way over the line, or its end where the line's queue is full
@@ -276,6 +277,12 @@ class Expected:
                 self.packets[name] * domain.count * (a_packet + workload.events_a_packet(self.profiles[name]))
             )
         return events
+
+    def _tiers(self, domain: DomainSpec, application: ApplicationSpec) -> Iterator[DomainSpec]:
+        """Yield the domain of an application, and of every one that it asks."""
+        yield domain
+        for to, _ in application.mean_requests:
+            yield from self._tiers(self.spec.domains[to.partition(".")[0]], self.spec.program_of(to))
 
     def _path_of(self, name: str) -> IoPathSpec:
         return self._targets[name][0].interfaces[self._arrivals[name][2]].path
