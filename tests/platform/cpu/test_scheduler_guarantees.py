@@ -370,3 +370,27 @@ def test_a_vcpu_pre_empted_by_a_pinned_one_moves_to_an_idle_pcpu():
     lab.run(200)
     assert lab.recorder.decisions == [(0, 0, "B"), (100, 0, "A"), (100, 1, "B")]
     assert lab.run_ns("B") == 200 * MS
+
+
+@pytest.mark.parametrize(("phase_ms", "percent"), [(1, 25), (5, 25), (0, 20), (10, 20), (15, 20), (29, 20)])
+def test_weights_lock_in_by_the_phase_of_accounting(phase_ms, percent):
+    """What docs/schedulers/credit.md tells among the limits, but for the half second of the beginning."""
+    got = _percents(Credit(accounting_phase=phase_ms * MS), light={"weight": 256}, heavy={"weight": 1024})
+    assert got["light"] == pytest.approx(percent, abs=0.6)
+
+
+def test_three_weights_on_four_pcpus_in_step_are_points_off():
+    got = _percents(Credit(version="3.2"), 4, 4, a={"weight": 512}, b={"weight": 1024}, c={"weight": 256})
+    assert got == pytest.approx({"a": 4 * 31, "b": 4 * 54, "c": 4 * 15}, abs=4)
+
+
+@pytest.mark.parametrize(("works_ms", "of_ms", "percents"), [(3, 10, (45, 25)), (2.19, 7.3, (51.8, 18.2))])
+def test_who_comes_and_goes_in_step_with_the_minor_slice_locks_shares_in(works_ms, of_ms, percents):
+    lab = Lab(Zvm())
+    lab.domain("u", absolute_share=60.0)
+    lab.domain("a", relative_share=300)
+    lab.domain("b", relative_share=100)
+    lab.hog("a", "b")
+    lab.burst("u", *[n * of_ms for n in range(int(14_600 / of_ms))], demand_ms=works_ms)
+    lab.run(14_600)
+    assert (lab.percent("a"), lab.percent("b")) == pytest.approx(percents, abs=0.1)
