@@ -8,10 +8,12 @@ from itertools import pairwise
 
 import pytest
 
+from vftsim.platform.protection import channel
 from vftsim.spec.units import MS, US
-from vftsim.testing.plant import ENGINES, OWN, play
+from vftsim.testing.plant import ENGINES, OWN, Plant, play
 
 from .sets import A
+from .spoilt import replaced
 from .test_coarse_lockstep import parameters as coarse
 from .test_event_sync import parameters as events
 from .test_hypervisor_epoch import parameters as epochs
@@ -215,3 +217,58 @@ def test_a_primary_is_fenced_wherever_its_guest_stands_when_the_channel_is_lost(
         assert found.moments["primary fenced"] == 98 * MS + WAY_NS + 90 * MS
         assert found.audit.breaches == 0
         assert found.seen[-1][0] > found.moments["secondary live"]
+
+
+BACKLOG = {
+    "kind": "lockstep",
+    "log": {"timer_rate": 0.0, "packet_entry": 0, "framing": 0, "transport_overhead": 1.0, "buffer": 1_000_000},
+    "cost": {"entry": 0, "kibibyte": 0, "output": 0, "batch": 0},
+    "channel": {"rate": 10_000_000, "latency": 0, "ack": 0},
+    "secondary": {"entry_cost": 2 * MS, "buffer": 1_000_000},
+    "reprotection": None,
+}
+BACKLOG_BYTES, OUTPUT_BYTES = 100_000, 32
+
+
+def backlog(engine_type, lost_for_ns):
+    """A packet of 80 ms on the wire enters at 10 ms, its output's entry is behind it; the channel is lost at 30 ms."""
+    faults = [{"kind": "channel_loss", "at": "30 ms", **({"duration": f"{lost_for_ns} ns"} if lost_for_ns else {})}]
+    return play(
+        protection=BACKLOG,
+        asks=[10 * MS],
+        size_bytes=BACKLOG_BYTES,
+        guest_runs=False,
+        until_ns=6000 * MS,
+        faults=faults,
+        engine_type=engine_type,
+    ).run
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+@pytest.mark.parametrize("lost_for_ns", [1, 40 * MS, 90 * MS, 700 * MS])
+def test_what_had_not_left_when_the_channel_failed_takes_its_time_again(engine_type, lost_for_ns):
+    """Of 100,032 B at 0.8 us each those of 20 ms have left; the others wait, however long it is away."""
+    world = backlog(engine_type, lost_for_ns)
+    whole_ns = (BACKLOG_BYTES + OUTPUT_BYTES) * 800
+    assert [t for t, _ in world.seen] == [10 * MS + whole_ns + lost_for_ns]
+    assert world.summary["log_bytes"] == BACKLOG_BYTES + OUTPUT_BYTES
+    assert world.summary["secondary_cpu_s"] == pytest.approx(4e-3)
+
+
+def test_the_auditor_sees_a_log_that_leaves_while_its_channel_is_lost():
+    """The wire carries on what it has taken in: the output leaves 40 ms too early."""
+    goes_on = replaced(channel.take_back, lambda old, namespace: lambda sim, channel: 0)
+    fault = {"kind": "channel_loss", "at": "30 ms", "duration": "40 ms"}
+    common = {"protection": BACKLOG, "asks": [10 * MS], "size_bytes": BACKLOG_BYTES, "until_ns": 200 * MS}
+    spoilt = Plant(**common, faults=[fault], guest_runs=False, spoil=goes_on).run()
+    assert [t // MS for t, _ in spoilt.seen] == [90]
+    assert spoilt.audit.breaches == 1
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_what_was_on_its_way_when_the_channel_failed_for_good_is_not_replayed(engine_type):
+    """The secondary has got neither entry: it has nothing to execute; the output leaves when the primary goes on."""
+    world = backlog(engine_type, 0)
+    assert world.seen[0][0] == world.moments["primary goes on alone"]
+    assert world.summary["secondary_cpu_s"] == 0.0
+    assert world.summary["log_bytes"] == 20 * MS // 800

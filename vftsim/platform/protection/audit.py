@@ -293,6 +293,9 @@ def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, latency
         audit.kept_ns = audit.marked_ns
         audit.unsent_ns = max(audit.unsent_ns, depart_ns - sim.now_ns)
     else:
+        if audit.was_down:
+            # What the channel has kept back goes first.
+            depart_ns = max(depart_ns, audit.up_ns + audit.unsent_ns)
         enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + latency_ns)
 
 
@@ -512,9 +515,10 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
 
 
 def change_channel(sim: Sim, audit: Audit, latency_ns: int) -> None:
-    """See that from now on a message crosses in ``latency_ns``."""
+    """See that from now on a message crosses in ``latency_ns``, and that what is kept back may leave in no time."""
     receive_arrived(sim, audit)
     audit.latency_ns = latency_ns
+    audit.unsent_ns = 0
 
 
 def lose_backup(sim: Sim, audit: Audit) -> None:

@@ -333,3 +333,16 @@ def push_train(sim: Sim, channel: Channel, first_ns: int, last_ns: int, count: i
 def hold_until(channel: Channel, time_ns: int) -> None:
     """Take nothing more before ``time_ns``: the receiver's buffer is full."""
     channel.free_ns = max(channel.free_ns, time_ns)
+
+
+def take_back(sim: Sim, channel: Channel) -> int:
+    """Return the bytes that have not left by now; on a wire of its own they leave it.
+
+    On a shared wire they are those of others among them, and go on: what they carry does not arrive.
+    """
+    kept_bytes = product_quotient(max(0, channel.free_ns - sim.now_ns), channel.rate_bits_per_s, BITS_NS)
+    if channel.shared == 0:
+        # They are counted again when they are sent.
+        channel.sent_bytes -= kept_bytes
+        channel.free_ns = min(channel.free_ns, sim.now_ns)
+    return kept_bytes

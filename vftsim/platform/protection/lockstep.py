@@ -291,10 +291,8 @@ def loser(sim: Sim, guard: Guard, vlockstep: Lockstep, loss_ns: int, duration_ns
 
 def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool, pair: Pair = BESIDE) -> None:
     """Take note that entries do not get through any more."""
-    # Trains up to now were sent over the channel that worked: written before it counts as broken.
-    log_writer.advance(sim, pair)
+    log_writer.stop_sending(sim, pair)
     vlockstep.state = BROKEN
-    pair.log.broken = True
     commit.lose_channel(sim, pair, acks_survive)
 
 

@@ -8,7 +8,7 @@ cost no events.  While the guest is stopped it takes no timer interrupts.
 from vftsim.kernel import BESIDE, Sim
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.protection import audit, replay
-from vftsim.platform.protection.channel import channels, hold_until, push, push_train, transmission_ns
+from vftsim.platform.protection.channel import channels, hold_until, push, push_train, take_back, transmission_ns
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.pair import NEVER_NS, Log, Pair, Train
@@ -78,7 +78,21 @@ def write_unsent(sim: Sim, pair: Pair, size_bytes: int) -> None:
     """Write an entry that cannot be sent at present."""
     advance(sim, pair)
     pair.log.entries += 1
+    keep(pair, 1, size_bytes)
+
+
+def keep(pair: Pair, count: int, size_bytes: int) -> None:
+    """Keep entries until the channel works again."""
     pair.log.unsent_bytes += size_bytes
+    pair.secondary.owed_ns += count * pair.secondary.entry_cost_ns
+
+
+def stop_sending(sim: Sim, pair: Pair) -> None:
+    """Keep what is written from now on, and what has not left by now."""
+    # Trains up to now were sent over the channel that worked: written before it counts as broken.
+    advance(sim, pair)
+    pair.log.broken = True
+    pair.log.unsent_bytes = take_back(sim, channels(sim)[pair.guard])
 
 
 def resend(sim: Sim, pair: Pair) -> None:
@@ -88,7 +102,8 @@ def resend(sim: Sim, pair: Pair) -> None:
     log.broken = False
     size_bytes = max(1, log.unsent_bytes)
     log.unsent_bytes = 0
-    hold_until(channels(sim)[pair.guard], log.written_ns)
+    # What is kept is written as one, which is none of its entries.
+    keep(pair, -1, 0)
     write(sim, pair, size_bytes, NEVER_NS)
 
 
@@ -132,7 +147,7 @@ def write_train(sim: Sim, pair: Pair, train: Train, from_ns: int, paces: bool) -
     log.cost_due_ns += count * train.cost_ns
     # Kept back with everything else until the channel works again.
     if log.broken:
-        log.unsent_bytes += count * train.size_bytes
+        keep(pair, count, count * train.size_bytes)
         return
     work_ns = 0
     if paces:

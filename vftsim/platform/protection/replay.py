@@ -26,10 +26,10 @@ class Replay(Record):
 
     Parameters are ``factor``, the time it needs for execution that took the primary 1; ``entry_cost_ns`` for an entry
     itself, ``kibibyte_ns`` for a KiB of it; ``buffer_bytes``.  It is done with all it was sent at ``end_ns``, then
-    ``lag_ns`` behind the primary; all of it takes ``need_ns`` of CPU time.  ``holds`` is the last output entry known to
-    have arrived.  Of the entries in ``buffer`` those in ``leaving`` are executed before the next one arrives, but not
-    all by now.  Its own path to the disk is free at ``disk_free_ns``; ``read_ns``: when it has read by itself what the
-    next entry tells the end of.
+    ``lag_ns`` behind the primary; all of it takes ``need_ns`` of CPU time.  What a lost channel has kept from it takes
+    ``owed_ns``, but for its bytes.  ``holds`` is the last output entry known to have arrived.  Of the entries in
+    ``buffer`` those in ``leaving`` are executed before the next one arrives, but not all by now.  Its own path to the
+    disk is free at ``disk_free_ns``; ``read_ns``: when it has read by itself what the next entry tells the end of.
     """
 
     factor: float
@@ -39,6 +39,7 @@ class Replay(Record):
     end_ns: int
     lag_ns: int
     need_ns: int
+    owed_ns: int
     buffer: Fifo
     leaving: Fifo
     buffered_bytes: int
@@ -71,7 +72,7 @@ def start(sim: Sim, replay: Replay) -> None:
     """Begin now, in step with the primary, with nothing in the buffer; the parameters are set."""
     replay.end_ns = sim.now_ns
     replay.lag_ns = 0
-    replay.need_ns = 0
+    replay.need_ns = replay.owed_ns = 0
     replay.holds = 0
     replay.disk_free_ns = sim.now_ns
     replay.read_ns = 0
@@ -126,6 +127,8 @@ def make_room(sim: Sim, replay: Replay) -> int:
 def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_bytes: int, work_ns: int) -> None:
     """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
     need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
+    need_ns += replay.owed_ns
+    replay.owed_ns = 0
     row = log_entries.new(sim, amount=size_bytes, need_ns=need_ns, begins_ns=arrival_ns, ends_ns=replay.read_ns)
     # The read was for this entry: the next one does not wait for it.
     replay.read_ns = 0
@@ -209,6 +212,7 @@ def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibiby
     replay.factor = factor
     replay.entry_cost_ns = entry_cost_ns
     replay.kibibyte_ns = kibibyte_ns
+    replay.owed_ns = int(replay.owed_ns * ratio)
     end_ns = replay.end_ns
     replay.end_ns = min(end_ns, sim.now_ns)
     stretch(sim, replay, replay.leaving, ratio)
@@ -242,8 +246,27 @@ def holds(sim: Sim, replay: Replay) -> int:
 
 
 def drop_in_flight(sim: Sim, replay: Replay) -> None:
-    """Lose the entries that have not arrived by now."""
+    """Lose the entries that have not arrived by now; of a train that has begun to, none."""
     # What has arrived by now is taken in first: it is not in flight any more.
     holds(sim, replay)
-    while replay.arrivals.length > 0:
-        log_entries.free(sim, entry_list.pop(sim, replay.arrivals))
+    clear_list(sim, replay.arrivals)
+    replay.end_ns = min(replay.end_ns, sim.now_ns)
+    drop_from(sim, replay, replay.leaving)
+    replay.buffered_bytes -= drop_from(sim, replay, replay.buffer)
+
+
+def drop_from(sim: Sim, replay: Replay, entries: Fifo) -> int:
+    """Lose what has not arrived by now from a list; return its bytes.  If it is sent again it is executed then."""
+    dropped_bytes = 0
+    for _ in range(entries.length):
+        row = entry_list.pop(sim, entries)
+        entry = log_entries(sim)[row]
+        if entry.begins_ns <= sim.now_ns:
+            entry_list.push(sim, entries, row)
+            replay.end_ns = max(replay.end_ns, entry.time_ns)
+            continue
+        replay.need_ns -= entry.need_ns
+        replay.owed_ns += entry.need_ns - replay.kibibyte_ns * entry.amount // 1024
+        dropped_bytes += entry.amount
+        log_entries.free(sim, row)
+    return dropped_bytes
