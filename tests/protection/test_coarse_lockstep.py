@@ -200,8 +200,8 @@ def test_comparison_keeps_its_promise_at_stratified_crashes(part):
 
 
 def at_once(old: Any, namespace: dict[str, Any]) -> Any:
-    def plan(sim: Any, guard: Any, pair: Any, row: int) -> None:
-        old(sim, guard, pair, row)
+    def plan(sim: Any, guard: Any, *arguments: Any) -> None:
+        old(sim, guard, *arguments)
         namespace[part_of(mechanism.output_buffer.release_everything).name](sim, guard)
 
     return plan
@@ -232,3 +232,80 @@ def test_a_guest_answers_hundreds_at_the_instant_at_which_a_pause_is_over(engine
     plant = Plant(parameters(), asks=asks, faults=[pause], until_ns=500 * MS, engine_type=engine_type).run()
     assert sum(time_ns == 150 * MS for time_ns, _ in plant.issued) == 700
     assert len({number for _, number in plant.seen}) == 700
+
+
+QUIET = {"jitter": 0, "divergence_rate": 1e-6, "period": 3600 * S, "packet_timeout": 3 * S}
+PATIENT = {"detection": {"timeout": 10 * S, "backup_timeout": 10 * S, "heartbeat_interval": HEARTBEAT_NS}}
+
+
+def flap(engine_type, rate, way_ns, loss_ns, **plant):
+    """Play a channel that is lost from, for so long."""
+    at_ns, lasts_ns = loss_ns
+    channel = {"rate": rate, "latency": way_ns, "ack": 0}
+    fault = {"kind": "channel_loss", "at": f"{at_ns} ns", "duration": f"{lasts_ns} ns"}
+    protection = parameters(**{**QUIET, **plant.pop("protection", {})}, channel=channel, failover=PATIENT)
+    return Plant(protection, faults=[fault], engine_type=engine_type, **plant).run()
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_a_request_that_comes_while_the_channel_is_lost_crosses_it_afterwards(engine_type):
+    """1,000 B take 8 us there and back, and 75 us each way, from when the channel works: no other output follows."""
+    common = {"size_bytes": 1000, "guest_runs": False, "until_ns": 20 * S}
+    plant = flap(engine_type, 1_000_000_000, WAY_NS, (15 * MS, 20 * MS), asks=[20 * MS], **common)
+    assert plant.seen == [(35 * MS + 2 * (8 * US + WAY_NS), 0)]
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_what_of_a_copy_has_not_left_when_the_channel_fails_takes_its_time_again(engine_type):
+    """100 kB take 80 ms: 20 of them before the loss of 40 ms, 60 after it, and 80 back."""
+    common = {"size_bytes": 100_000, "guest_runs": False, "until_ns": S}
+    plant = flap(engine_type, 10_000_000, 0, (30 * MS, 40 * MS), asks=[10 * MS], **common)
+    assert plant.seen == [(210 * MS, 0)]
+    assert plant.summary["state_bytes"] == 100_000
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+@pytest.mark.parametrize("asks", [[], [12 * MS]])
+def test_the_secondary_does_after_a_loss_what_the_primary_has_done_since(engine_type, asks):
+    """A guest that always computes sends each 7 ms; from 10 to 30 ms the channel is lost.
+
+    A request that enters in the loss keeps the secondary where it was then: it is 20 ms and the way behind for good.
+    Without one it has done everything by itself, and what waits leaves as soon as its outputs come.
+    """
+    common = {"size_bytes": 200, "chunk_ns": 7 * MS, "chunk_is_output": True, "until_ns": 60 * MS}
+    plant = flap(engine_type, 1_000_000_000, WAY_NS, (10 * MS, 20 * MS), asks=asks, **common)
+    back_ns = 1600 + WAY_NS
+    if asks:
+        held = [30 * MS + back_ns + (t - 10 * MS) + back_ns for t in (14 * MS, 21 * MS, 28 * MS, 35 * MS)]
+    else:
+        held = [30 * MS + back_ns] * 3 + [35 * MS + WAY_NS + back_ns]
+    assert [t for t, n in plant.seen if n > OWN][:5] == [7 * MS + WAY_NS + back_ns, *held]
+
+
+@pytest.mark.parametrize("asks", [[], [12 * MS]])
+def test_a_slow_secondary_is_as_late_after_a_loss_as_it_has_work_left(asks):
+    """At half its speed it is t behind after t of work; a request in the loss finds it through what came before it."""
+    common = {"size_bytes": 200, "chunk_ns": 7 * MS, "chunk_is_output": True, "until_ns": 200 * MS}
+    slow = {"kind": "slow_backup", "at": "0 ns", "speed": "50 %"}
+    protection = parameters(**QUIET, channel={"rate": 10**9, "latency": WAY_NS, "ack": 0}, failover=PATIENT)
+    lost = {"kind": "channel_loss", "at": "10 ms", "duration": "20 ms"}
+    plant = Plant(protection, asks=asks, faults=[slow, lost], **common).run()
+    seen = {n - OWN: t for t, n in plant.seen}
+    back_ns = 1600 + WAY_NS
+    if asks:
+        # Through the work of 10 ms at 20, and with that of 28 ms 36 ms after it has the request.
+        assert seen[4] == 30 * MS + back_ns + 36 * MS + back_ns
+        assert seen[5] == 35 * MS + back_ns + (35 * MS - 30 * MS) + 40 * MS + back_ns
+    else:
+        assert seen[5] == 70 * MS + WAY_NS + back_ns
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_a_missing_packet_of_a_lost_channel_forces_its_checkpoint_at_its_timeout_or_when_the_channel_works(engine_type):
+    """Issued at 20 ms, given up 15 ms later, or at once when the channel works after that."""
+    for back_ns, given_up_ns in ((30 * MS, 35 * MS), (40 * MS, 40 * MS)):
+        protection = {"missing": 100.0, "packet_timeout": 15 * MS}
+        common = {"asks": [20 * MS], "guest_runs": False, "until_ns": S, "protection": protection}
+        plant = flap(engine_type, 1_000_000_000, WAY_NS, (16 * MS, back_ns - 16 * MS), **common)
+        # Suspension, fixed state, round trip.
+        assert plant.seen == [(given_up_ns + 500 * US + 65536 * 8 + 2 * WAY_NS, 0)]

@@ -257,7 +257,7 @@ def test_what_had_not_left_when_the_channel_failed_takes_its_time_again(engine_t
 
 def test_the_auditor_sees_a_log_that_leaves_while_its_channel_is_lost():
     """The wire carries on what it has taken in: the output leaves 40 ms too early."""
-    goes_on = replaced(channel.take_back, lambda old, namespace: lambda sim, channel: 0)
+    goes_on = replaced(channel.take_back, lambda old, namespace: lambda channel, from_ns: 0)
     fault = {"kind": "channel_loss", "at": "30 ms", "duration": "40 ms"}
     common = {"protection": BACKLOG, "asks": [10 * MS], "size_bytes": BACKLOG_BYTES, "until_ns": 200 * MS}
     spoilt = Plant(**common, faults=[fault], guest_runs=False, spoil=goes_on).run()

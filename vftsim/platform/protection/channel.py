@@ -335,14 +335,14 @@ def hold_until(channel: Channel, time_ns: int) -> None:
     channel.free_ns = max(channel.free_ns, time_ns)
 
 
-def take_back(sim: Sim, channel: Channel) -> int:
-    """Return the bytes that have not left by now; on a wire of its own they leave it.
+def take_back(channel: Channel, from_ns: int) -> int:
+    """Return the bytes that leave after an instant; a wire of the channel's own they leave now.
 
-    On a shared wire they are those of others among them, and go on: what they carry does not arrive.
+    On a shared wire they have those of others among them, and go on: what they carry does not arrive.
     """
-    kept_bytes = product_quotient(max(0, channel.free_ns - sim.now_ns), channel.rate_bits_per_s, BITS_NS)
+    kept_bytes = product_quotient(max(0, channel.free_ns - from_ns), channel.rate_bits_per_s, BITS_NS)
     if channel.shared == 0:
         # They are counted again when they are sent.
         channel.sent_bytes -= kept_bytes
-        channel.free_ns = min(channel.free_ns, sim.now_ns)
+        channel.free_ns = min(channel.free_ns, from_ns)
     return kept_bytes

@@ -16,7 +16,8 @@ with mean ``jitter`` j.  With a for the round trip an output waits a + j + j exp
 
 A secondary that takes over continues from where it is: nothing that has left contradicts it.  It issues the outputs
 that waited for the comparison.  Its driver is connected already; what the primary had in its receive ring it has too.
-Requests reach it through the primary's proxy: none since the channel was lost.
+Requests reach it through the primary's proxy: none since the channel was lost.  They come when it works again, and the
+secondary then does what the primary has done since.
 
 Assumptions: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
 would have; a copy has no header, and outputs have their way back to themselves.  Left out: CPU time of the proxy, and
@@ -37,17 +38,19 @@ from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
+    BROKEN,
     FAILING_OVER,
     PROTECTED,
     abandon,
     acknowledged,
+    channel_restored,
     go_alone,
     replications,
     start_cycle,
 )
 from vftsim.platform.protection.account import count, word
-from vftsim.platform.protection.channel import Channel, channels, push, transmission_ns
-from vftsim.platform.protection.disk_mirror import AT_ONCE
+from vftsim.platform.protection.channel import Channel, channels, push, take_back, transmission_ns
+from vftsim.platform.protection.disk_mirror import AT_ONCE, disk_mirrors
 from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, channel_loss, set_backup_speed
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
@@ -147,7 +150,8 @@ class CoarseLockstep(Record):
     ``divergences``, ``delays`` and ``misses`` are feeds; 0: none.  The present run ends because replicas differ
     (``is_divergence``) or because its period is over.  No output leaves before ``last_due_ns``: they stay in order.
 
-    What the primary takes in reaches the secondary ``behind_ns`` later.
+    What the primary takes in reaches the secondary ``behind_ns`` later.  A lost channel keeps ``unsent_bytes`` of it
+    back.
 
     A secondary at less than its speed (``secondary_speed`` below 1) was ``late_ns`` behind with what the primary did up
     to ``done_ns``, by when the guest had used ``ran_ns`` of CPU time.
@@ -163,6 +167,7 @@ class CoarseLockstep(Record):
     is_divergence: bool
     last_due_ns: int
     behind_ns: int
+    unsent_bytes: int
     secondary_speed: float
     late_ns: int
     done_ns: int
@@ -170,9 +175,16 @@ class CoarseLockstep(Record):
 
 
 class Compared(Record):
-    """When an output has been compared; ``is_missing``: one replica does not produce it."""
+    """When an output has been compared; ``is_missing``: one replica does not produce it.
+
+    The guest had used ``ran_ns`` of CPU time when it issued it.  The primary is late with it by ``first_ns``, the
+    secondary by ``second_ns``.
+    """
 
     due_ns: int
+    ran_ns: int
+    first_ns: int
+    second_ns: int
     is_missing: bool
 
 
@@ -237,9 +249,12 @@ def copy_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
     """Send a packet that enters the guest to the secondary as well."""
     cost_ns = admit(sim, guard, size_bytes)
     replication = replications(sim)[guard.row]
+    coarse = coarse_locksteps(sim)[guard.row]
     if cost_ns != LOST and replication.state == PROTECTED:
         push(sim, channels(sim)[guard.row], size_bytes)
-        coarse_locksteps(sim)[guard.row].behind_ns = way_ns(sim, guard)
+        coarse.behind_ns = way_ns(sim, guard)
+    elif cost_ns != LOST and replication.state == BROKEN:
+        coarse.unsent_bytes += size_bytes
     return cost_ns
 
 
@@ -253,24 +268,38 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
     output_buffer.hold(sim, guard, packet)
     # A full queue has dropped it: there is nothing to compare.
     if output_buffers(sim)[guard.row].issued > before:
-        plan_comparison(sim, guard, coarse_locksteps(sim)[guard.row], output_buffers(sim)[guard.row].fresh.last)
+        coarse, row = coarse_locksteps(sim)[guard.row], output_buffers(sim)[guard.row].fresh.last
+        date(sim, guard, coarse, compared(sim)[row])
+        # What is issued while the channel is lost is compared when it works again.
+        if replications(sim)[guard.row].state == PROTECTED:
+            plan_comparison(sim, guard, coarse, row, coarse.behind_ns + lateness_ns(sim, guard, coarse))
 
 
-def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) -> None:
-    """Work out when an output has been compared; outputs leave in the order in which they were issued."""
+def date(sim: Sim, guard: Guard, coarse: CoarseLockstep, output: Compared) -> None:
+    """Write down when an output is issued, and draw what becomes of it at the replicas."""
+    output.ran_ns = machine.run_ns(sim, guard)
+    output.is_missing = coarse.misses != 0 and draw(sim, coarse.misses) < coarse.missing_millionths
+    output.first_ns = output.second_ns = 0
+    if coarse.delays != 0 and not output.is_missing:
+        output.first_ns = draw(sim, coarse.delays)
+        output.second_ns = draw(sim, coarse.delays)
+
+
+def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int, behind_ns: int) -> None:
+    """Work out when an output has been compared to which the secondary comes so long after now.
+
+    Outputs leave in the order in which they were issued.
+    """
     output, channel = compared(sim)[row], channels(sim)[guard.row]
     size_bytes = packets(sim)[held_outputs(sim)[row].packet].size_bytes
-    round_trip_ns = coarse.behind_ns + transmission_ns(channel, size_bytes) + channel.latency_ns
-    delay_ns = late_ns = round_trip_ns + lateness_ns(sim, guard, coarse)
-    output.is_missing = coarse.misses != 0 and draw(sim, coarse.misses) < coarse.missing_millionths
-    if coarse.delays != 0 and not output.is_missing:
-        first_ns = draw(sim, coarse.delays)
-        delay_ns = max(first_ns, late_ns + draw(sim, coarse.delays))
+    way_back_ns = transmission_ns(channel, size_bytes) + channel.latency_ns
+    delay_ns = max(output.first_ns, behind_ns + way_back_ns + output.second_ns)
     # One that a replica produces only after the timeout is one that it does not produce.
-    output.is_missing = output.is_missing or delay_ns > coarse.timeout_ns
+    patience_ns = held_outputs(sim)[row].issued_ns + coarse.timeout_ns - sim.now_ns
+    output.is_missing = output.is_missing or delay_ns > patience_ns
     if output.is_missing:
-        machine.call_after(sim, guard, coarse.timeout_ns, on_timeout)
-        output.due_ns = sim.now_ns + coarse.timeout_ns
+        machine.call_after(sim, guard, max(0, patience_ns), on_timeout)
+        output.due_ns = sim.now_ns + patience_ns
         return
     # A missing one does not come here: what is behind it waits for the checkpoint, and leaves in order.
     coarse.last_due_ns = max(coarse.last_due_ns, sim.now_ns + delay_ns)
@@ -335,17 +364,45 @@ def on_timeout(sim: Sim, guard: Guard) -> None:
         start_checkpoint(sim, guard)
 
 
-# When a host fails
+# When a host or the channel fails
 
 
 @coarse_lockstep.implements(channel_loss)
-def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
+def lose_path(sim: Sim, guard: Guard, duration_ns: int, coarse: CoarseLockstep = BESIDE) -> None:
     """Lose the channel: a secondary that is to take over before it works again continues from here."""
     # Read before the loss, which breaks the pair.
     was_protected = replications(sim)[guard.row].state == PROTECTED
+    if was_protected and not state_streams(sim)[guard.row].is_open:
+        # Disk writes among them are sent again by themselves.
+        from_ns = max(sim.now_ns, disk_mirrors(sim)[guard.row].depart_ns)
+        coarse.unsent_bytes = take_back(channels(sim)[guard.row], from_ns)
+        coarse.late_ns = lateness_ns(sim, guard, coarse)
     lose_channel(sim, guard, duration_ns)
     if was_protected and not replications(sim)[guard.row].is_cut and is_cut_at_loss(sim, guard):
         end_foreseen_incarnation(sim, guard)
+
+
+@coarse_lockstep.implements(channel_restored)
+def compare_again(sim: Sim, guard: Guard, coarse: CoarseLockstep = BESIDE) -> None:
+    """Send the copies that a lost channel has kept back: the secondary comes to the outputs that wait after them."""
+    kept_bytes = coarse.unsent_bytes
+    coarse.unsent_bytes = 0
+    if state_streams(sim)[guard.row].is_open:
+        # The checkpoint under way makes it equal, and lets everything leave that waits.
+        return
+    if kept_bytes == 0:
+        late_ns = lateness_ns(sim, guard, coarse)
+        for row in held_list.rows(sim, output_buffers(sim)[guard.row].fresh):
+            plan_comparison(sim, guard, coarse, row, late_ns)
+        return
+    push(sim, channels(sim)[guard.row], kept_bytes)
+    coarse.behind_ns = way_ns(sim, guard)
+    late_ns, ran_ns = max(0, coarse.late_ns - (sim.now_ns - coarse.done_ns)), coarse.ran_ns
+    for row in held_list.rows(sim, output_buffers(sim)[guard.row].fresh):
+        work_ns = int(max(0, compared(sim)[row].ran_ns - ran_ns) / coarse.secondary_speed)
+        plan_comparison(sim, guard, coarse, row, coarse.behind_ns + late_ns + work_ns)
+    catch_up(sim, guard, coarse)
+    coarse.late_ns = late_ns + int((coarse.ran_ns - ran_ns) / coarse.secondary_speed)
 
 
 @coarse_lockstep.implements(abandon)

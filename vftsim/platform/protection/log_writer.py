@@ -92,7 +92,7 @@ def stop_sending(sim: Sim, pair: Pair) -> None:
     # Trains up to now were sent over the channel that worked: written before it counts as broken.
     advance(sim, pair)
     pair.log.broken = True
-    pair.log.unsent_bytes = take_back(sim, channels(sim)[pair.guard])
+    pair.log.unsent_bytes = take_back(channels(sim)[pair.guard], sim.now_ns)
 
 
 def resend(sim: Sim, pair: Pair) -> None:
