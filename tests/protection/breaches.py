@@ -261,5 +261,7 @@ PLANTED = {
     ),
     "lockstep lives twice": Breach("lockstep", replaced(_lockstep_failover.fail_over, twice), CRASH),
     "COLO uncompared": Breach("coarse_lockstep", replaced(coarse_lockstep.is_equal, compared)),
-    "COLO compares during a checkpoint": Breach("coarse_lockstep", replaced(state_stream.take_state, still_compared)),
+    "COLO compares during a checkpoint": Breach(
+        "coarse_lockstep", replaced(state_stream.take_state, still_compared), needs_timers=True
+    ),
 }

@@ -309,3 +309,14 @@ def test_a_missing_packet_of_a_lost_channel_forces_its_checkpoint_at_its_timeout
         plant = flap(engine_type, 1_000_000_000, WAY_NS, (16 * MS, back_ns - 16 * MS), **common)
         # Suspension, fixed state, round trip.
         assert plant.seen == [(given_up_ns + 500 * US + 65536 * 8 + 2 * WAY_NS, 0)]
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_what_is_sent_in_a_checkpoint_is_compared_after_it(engine_type):
+    """A timer goes off while the guest stands still: the state that is under way does not know of its output."""
+    protection = parameters(**{**QUIET, "period": 20 * MS}, channel={"rate": 10**9, "latency": WAY_NS, "ack": 0})
+    common = {"size_bytes": 1000, "guest_runs": False, "until_ns": 100 * MS, "engine_type": engine_type}
+    plant = Plant(protection, asks=[15_100 * US], service_ns=5 * MS, **common).run()
+    over_ns = 20 * MS + 500 * US + 65536 * 8 + 2 * WAY_NS
+    assert plant.seen == [(over_ns + WAY_NS + 8 * US + WAY_NS, 0)]
+    assert plant.audit.breaches == 0

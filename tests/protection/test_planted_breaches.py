@@ -47,7 +47,6 @@ QUICK = (
     "live before the disk",
     "epochs keep copies",
     "lockstep sends one byte again",
-    "COLO compares during a checkpoint",
 )
 
 

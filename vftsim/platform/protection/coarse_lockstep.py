@@ -223,17 +223,21 @@ def start_checkpoint(sim: Sim, guard: Guard) -> None:
     """Stop both replicas and make the secondary equal to the primary."""
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
+    output_buffer.seal(sim, guard)
     suspend_ns = coarse_locksteps(sim)[guard.row].suspend_ns
     replications(sim)[guard.row].step = machine.call_after(sim, guard, suspend_ns, on_suspended)
 
 
 @coarse_lockstep.implements(acknowledged)
 def resume_run(sim: Sim, guard: Guard) -> None:
-    """The replicas are equal: whatever waited for comparison may leave, and both run."""
+    """The replicas are equal: what waited for comparison by then may leave, and both run."""
     # What waited leaves before anything new.
-    output_buffer.release_everything(sim, guard)
+    output_buffer.release_sealed(sim, guard)
     machine.resume(sim, guard, machine.STATE)
     start_run(sim, guard)
+    # What timers have sent meanwhile.
+    coarse = coarse_locksteps(sim)[guard.row]
+    compare_waiting(sim, guard, coarse, coarse.behind_ns, coarse.ran_ns)
 
 
 # Inputs and outputs
@@ -270,8 +274,8 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
     if output_buffers(sim)[guard.row].issued > before:
         coarse, row = coarse_locksteps(sim)[guard.row], output_buffers(sim)[guard.row].fresh.last
         date(sim, guard, coarse, compared(sim)[row])
-        # What is issued while the channel is lost is compared when it works again.
-        if replications(sim)[guard.row].state == PROTECTED:
+        # What is issued while the channel is lost, or in a checkpoint, is compared after that.
+        if replications(sim)[guard.row].state == PROTECTED and not state_streams(sim)[guard.row].is_open:
             plan_comparison(sim, guard, coarse, row, coarse.behind_ns + lateness_ns(sim, guard, coarse))
 
 
@@ -306,6 +310,13 @@ def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int, be
     output.due_ns = coarse.last_due_ns
     audit.learn(sim, guard.audit, output.due_ns)
     at(sim, output.due_ns, EventKind.CHANNEL, _ENTITY, on_compared, guard.row)
+
+
+def compare_waiting(sim: Sim, guard: Guard, coarse: CoarseLockstep, behind_ns: int, ran_ns: int) -> None:
+    """Plan the comparison of what waits: the secondary has, after that, what the guest has done since ``ran_ns``."""
+    for row in held_list.rows(sim, output_buffers(sim)[guard.row].fresh):
+        work_ns = int(max(0, compared(sim)[row].ran_ns - ran_ns) / coarse.secondary_speed)
+        plan_comparison(sim, guard, coarse, row, behind_ns + work_ns)
 
 
 def catch_up(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
@@ -391,16 +402,14 @@ def compare_again(sim: Sim, guard: Guard, coarse: CoarseLockstep = BESIDE) -> No
         # The checkpoint under way makes it equal, and lets everything leave that waits.
         return
     if kept_bytes == 0:
+        # Through with what the guest has done by now, late as it is.
         late_ns = lateness_ns(sim, guard, coarse)
-        for row in held_list.rows(sim, output_buffers(sim)[guard.row].fresh):
-            plan_comparison(sim, guard, coarse, row, late_ns)
+        compare_waiting(sim, guard, coarse, late_ns, coarse.ran_ns)
         return
     push(sim, channels(sim)[guard.row], kept_bytes)
     coarse.behind_ns = way_ns(sim, guard)
     late_ns, ran_ns = max(0, coarse.late_ns - (sim.now_ns - coarse.done_ns)), coarse.ran_ns
-    for row in held_list.rows(sim, output_buffers(sim)[guard.row].fresh):
-        work_ns = int(max(0, compared(sim)[row].ran_ns - ran_ns) / coarse.secondary_speed)
-        plan_comparison(sim, guard, coarse, row, coarse.behind_ns + late_ns + work_ns)
+    compare_waiting(sim, guard, coarse, coarse.behind_ns + late_ns, ran_ns)
     catch_up(sim, guard, coarse)
     coarse.late_ns = late_ns + int((coarse.ran_ns - ran_ns) / coarse.secondary_speed)
 
@@ -410,5 +419,6 @@ def hand_over(sim: Sim, guard: Guard) -> None:
     """Let the secondary issue what waited for the comparison: it produces it too."""
     if replications(sim)[guard.row].state == FAILING_OVER:
         lose_line(sim, guard)
+        issue_held(sim, guard, output_buffers(sim)[guard.row].sealed)
         issue_held(sim, guard, output_buffers(sim)[guard.row].fresh)
     output_buffer.lose(sim, guard)
