@@ -3,7 +3,7 @@
 import pytest
 
 from vftsim.platform.protection.device_faults import SlowBackup
-from vftsim.platform.protection.faults import BackupCrash
+from vftsim.platform.protection.faults import BackupCrash, ChannelLoss
 from vftsim.platform.protection.when import Instant
 
 from .pair import MS, QUIET, Pair, S, free_log
@@ -50,6 +50,34 @@ def test_full_buffer_stops_the_guest_until_it_has_drained():
     pair.run(20 * MS)
     assert pair.finished == [11 * MS]
     assert pair.guard.stopped_ns == 1 * MS
+
+
+def timers_alone(fault=None):
+    """A guest that only computes: 100 kB a second of timer interrupts, of which the channel carries half."""
+    pair = Pair(
+        log={**QUIET, "timer_rate": 1000.0, "timer_entry": 100, "buffer": 10_000},
+        channel={"rate": 400_000, "latency": 0, "ack": 0},
+        cost={"entry": 0, "kibibyte": 0, "output": 0, "timer": 0},
+        secondary={"entry_cost": 0},
+    )
+    pair.submit(10 * S)
+    if fault:
+        pair.strike(fault)
+    pair.run(2 * S)
+    return pair
+
+
+def test_timer_interrupts_alone_fill_the_log_buffer():
+    """10 kB are full after 0.2 s; from then on the guest runs half of the time, looked at each 10 ms."""
+    pair = timers_alone()
+    assert pair.run_ns() == pytest.approx(200 * MS + 900 * MS, abs=10 * MS)
+    assert pair.guard.stopped_ns == pytest.approx(900 * MS, abs=10 * MS)
+
+
+def test_a_computing_guest_stands_still_when_its_log_buffer_is_full_behind_a_lost_channel():
+    """Lost after 100 ms, with 5 kB in the log: full 50 ms later.  From 950 ms on it runs half of the time."""
+    pair = timers_alone(ChannelLoss(at=Instant("run", 100 * MS), duration=850 * MS))
+    assert pair.run_ns() == pytest.approx(150 * MS + 525 * MS, abs=15 * MS)
 
 
 def test_secondary_of_equal_speed_lags_by_the_channel_only():

@@ -156,21 +156,29 @@ def write(sim: Sim, guard: Guard, vlockstep: Lockstep, size_bytes: int, pair: Pa
     # read before what they need of the state before, and afterwards what they need of the log.
     if vlockstep.state == BROKEN:
         log_writer.write_unsent(sim, pair, size_bytes)
-        if pair.log.unsent_bytes > vlockstep.buffer_bytes:
-            stop_for_buffer(sim, guard)
+        stop_if_full(sim, guard, vlockstep)
         return True
     # Asked before the entry is on its way itself.
     count_batch(sim, guard)
     if not log_writer.write(sim, pair, size_bytes, vlockstep.limit_ns):
         truncate(sim, guard, vlockstep)
         return False
+    stop_if_full(sim, guard, vlockstep)
+    return True
+
+
+def stop_if_full(sim: Sim, guard: Guard, vlockstep: Lockstep, pair: Pair = BESIDE) -> None:
+    """Stop the guest if its log buffer is full, until it has room; of a lost channel, until that works."""
+    if vlockstep.state == BROKEN:
+        if pair.log.unsent_bytes > vlockstep.buffer_bytes:
+            stop_for_buffer(sim, guard)
+        return
     over_ns = overflow_ns(sim, guard, vlockstep)
     # Once for a full buffer: what is written until the guest stands still finds it full again.
     if over_ns > 0 and not vlockstep.is_full:
         vlockstep.is_full = True
         stop_for_buffer(sim, guard)
         plan_recheck(sim, guard, vlockstep, over_ns)
-    return True
 
 
 def count_batch(sim: Sim, guard: Guard) -> None:
@@ -281,6 +289,8 @@ def charge_due(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording
     if due_ns > 0:
         domain = domains(sim)[guard.domain]
         jobs.raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], due_ns, on_charged, guard.row, 0)
+    # Timer interrupts alone fill it too.
+    stop_if_full(sim, guard, vlockstep)
 
 
 @work_done

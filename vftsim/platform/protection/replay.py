@@ -72,7 +72,8 @@ def start(sim: Sim, replay: Replay) -> None:
     """Begin now, in step with the primary, with nothing in the buffer; the parameters are set."""
     replay.end_ns = sim.now_ns
     replay.lag_ns = 0
-    replay.need_ns = replay.owed_ns = 0
+    replay.owed_ns = 0
+    replay.need_ns = 0
     replay.holds = 0
     replay.disk_free_ns = sim.now_ns
     replay.read_ns = 0
