@@ -200,30 +200,29 @@ class _Watched:
 
 def simulate_crash(task: CrashTask) -> Failover:
     """Run one replication with and without the crash, and what else is asked."""
-    failover = _failover(task)
-    return failover if task.copy_spec is None else replace(failover, of_copy=_of_copy(task, task.copy_spec))
-
-
-def _of_copy(task: CrashTask, spec: ModelSpec) -> dict[str, int]:
-    """Return what fails more if the guest stands still, from the instant of the crash on, as at the end of a copy."""
-    stop_ns = round(planned_stop_s(spec, task.domain) * S)
+    failover, undisturbed = _failover(task)
+    if task.copy_spec is None:
+        return failover
+    if task.copy_spec != task.spec:
+        undisturbed = run_model(task.copy_spec, task.seed, task.replication)
+    stop_ns = round(planned_stop_s(task.spec, task.domain) * S)
     stop = Pause(at=Instant("run", task.crash_ns), domain=task.domain, duration=stop_ns)
-    specs = (spec.model_copy(update={"faults": faults}) for faults in ((stop,), ()))
-    stopped, undisturbed = (_of_domain(task, run_model(each, task.seed, task.replication)) for each in specs)
-    return _more_failed(stopped, undisturbed)
+    stopped = run_model(task.copy_spec.model_copy(update={"faults": (stop,)}), task.seed, task.replication)
+    return replace(failover, of_copy=_more_failed(_of_domain(task, stopped), _of_domain(task, undisturbed)))
 
 
-def _failover(task: CrashTask) -> Failover:
+def _failover(task: CrashTask) -> tuple[Failover, RunRecord]:
     """Run one replication with and without the crash, and with one of the backup's host if that is asked."""
     at = Instant("run", task.crash_ns)
     crashed = _watched_well(task, PrimaryCrash(at=at, domain=task.domain), LIVE)
     if not task.of_backup:
-        return _judged(task, crashed, run_model(task.spec, task.seed, task.replication))
+        record = run_model(task.spec, task.seed, task.replication)
+        return _judged(task, crashed, record), record
     alone = _watched_well(task, BackupCrash(at=at, domain=task.domain), ALONE)
     silence = _silence(task, alone)
     undisturbed = _watched(task, task.spec, (), task.crash_ns, (silence.begin_ns + 1, silence.end_ns))
     failover = _judged(task, crashed, undisturbed.record)
-    return replace(failover, of_backup=_of_backup(task, alone, undisturbed, silence))
+    return replace(failover, of_backup=_of_backup(task, alone, undisturbed, silence)), undisturbed.record
 
 
 def _silence(task: CrashTask, crashed: _Watched) -> Gap:

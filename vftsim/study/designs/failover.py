@@ -305,15 +305,20 @@ class Crashes:
     def takes(self, model: Model) -> Needs:
         """Return what the crashes of a model take: each is run with and without it."""
         runs = 3 if self.strikes_backup(model) else 2
-        needs = needs_of(at_rest(model, self.load, self.watched_ns(model))[0]).times(runs * self.count)
-        of_copy = self.copy_of(model)
-        return needs + needs_of(of_copy).times(2) if of_copy else needs
+        spec = at_rest(model, self.load, self.watched_ns(model))[0]
+        needs, of_copy = needs_of(spec).times(runs * self.count), self.copy_of(model)
+        # The same traffic without the stop is played once.
+        return needs + needs_of(of_copy).times(1 + (of_copy != spec)) if of_copy else needs
 
     def copy_of(self, model: Model) -> ModelSpec | None:
-        """Return the model for as long as it is watched with the stop that ends a copy, if that is a long one."""
+        """Return the model for as long as it is watched with the stop that ends a copy, if that is asked.
+
+        A year has every such stop; of one crash a long one is told.
+        """
         stop_s = planned_stop_s(model.spec, self.domain_of(model))
-        length_ns = self.watched_ns(model) + round(stop_s * S)
-        is_asked = self.of_copy and stop_s > _LONG_STOP_S and length_ns <= LONGEST_NS
+        is_long, length_ns = stop_s > _LONG_STOP_S, self.watched_ns(model)
+        length_ns += round(stop_s * S) if is_long else 0
+        is_asked = self.of_copy and (is_long or (self.of_backup and stop_s > 0.0)) and length_ns <= LONGEST_NS
         return at_rest(model, self.load, length_ns)[0] if is_asked else None
 
     def strikes_backup(self, model: Model) -> bool:
