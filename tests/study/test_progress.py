@@ -8,6 +8,10 @@ from tiny import TINY
 
 from tests.study.grids import kept
 from vftsim.composition.run import Run
+from vftsim.spec.units import S
+from vftsim.study.designs import failover
+from vftsim.study.designs.decision import decide
+from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.execution import Execution, Replications
@@ -15,6 +19,12 @@ from vftsim.study.runs import progress as shown
 from vftsim.study.runs.estimate import Expected, share_by
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Bar, Lines, Silent
+
+JOB = """\
+hosts: {host: {pcpus: 1}}
+domains: {vm: {applications: {db: {kind: batch, processes: 1, demand: 1 ms, disk_operations: 0}}}}
+measure: {warm_up: 100 ms, duration: 200 ms}
+"""
 
 
 def every(part_ns, told):
@@ -95,6 +105,35 @@ def of_a_sweep(tmp_path, execution):
     tiny(tmp_path)
     experiment = plan_sweep(str(tmp_path / "tiny.yaml"), None, ["hosts.host.switch_cost=1 us"], replications=2)
     kept(run_experiment, experiment, tmp_path / "out", execution)
+
+
+class Totals(Silent):
+    """Keeps what there is to be done in all, as it is known at each stage."""
+
+    def __init__(self):
+        self.totals = []
+        self.done = 0
+
+    def total(self, units):
+        self.totals.append(self.done + units + self.later)
+
+    def advance(self, text=""):
+        self.done += 1
+
+
+@pytest.mark.parametrize("bands", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_a_decision_knows_from_the_first_stage_on_how_much_it_plays(bands, tmp_path, monkeypatch):
+    """Runs and crashes of each mechanism, then of its prices."""
+    monkeypatch.setattr(failover, "STEADY_AFTER_NS", 3 * S)
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    noted = Totals()
+    kinds = ("none", "checkpoint", "lockstep")
+    decide(load_model(path), kinds, 1, DecisionRequest((), bands=bands), Execution(1, 1, progress=noted))
+    assert len(noted.totals) == (4 if bands else 2)
+    assert set(noted.totals) == {noted.done}
+    # One run, and two crashes.
+    assert bands or noted.done == 3 * (1 + 2)
 
 
 @pytest.mark.thorough

@@ -29,6 +29,7 @@ from vftsim.study.designs.decision_crossovers import (
     crossover_blocks,
     orders,
     orders_take,
+    points_of_orders,
     watched_ns,
 )
 from vftsim.study.designs.decision_figures import (
@@ -258,6 +259,8 @@ def decide(
     request = replace(request, objectives=in_units(request.objectives, specs, UNDECLARED_UNITS))
     knobs = shared_knobs(request.crossovers, models, name)
     played = Played(model.spec.copies(name)[0], request, execution)
+    played.ahead = _units(models, name, replications, request)
+    played.ahead += points_of_orders(models, name, knobs, played, replications)
     interrupted = not played.run(models.values(), replications)
     records = {kind: played.records[each.digest()] for kind, each in models.items()}
     common = sorted(set.intersection(*map(set, records.values())))
@@ -284,10 +287,22 @@ def decide(
     )
     manifest["compare"] = {PROTECTION: list(models)}
     bands = _bands(models, name, played) if request.bands and not interrupted else {}
+    played.ahead = points_of_orders(models, name, knobs, played, replications)
     over = orders(models, name, knobs, played, replications) if knobs and not interrupted else []
     return Decision(
         model, compared, request, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over)
     )
+
+
+def _units(models: Mapping[str, Model], entry: str, replications: int, request: DecisionRequest) -> int:
+    """Return how many runs and crashes there are: of each mechanism, and at both ends of its prices."""
+    units = len(models) * (replications + max(replications, 2))
+    for each in models.values() if request.bands else ():
+        base, ends = _shorter(each), list(variants(_shorter(each), entry))
+        failing = {end.model.digest() for end in ends if end.is_of_failure}
+        running = {base.digest(), *(end.model.digest() for end in ends if not end.is_of_failure)}
+        units += len(running - {each.digest()}) + len(failing | {base.digest()} if failing else ())
+    return units
 
 
 def _shorter(model: Model) -> Model:

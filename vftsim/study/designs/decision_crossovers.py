@@ -70,15 +70,26 @@ class Played:
     records: dict[str, dict[int, RunRecord]] = field(default_factory=dict)
     """By the model's digest, and replication."""
     failovers: dict[tuple[str, Crashes], FailoverStudy] = field(default_factory=dict)
+    ahead: int = 0
+    """How many runs and crashes are still to be played, as far as that is known."""
 
     def run(self, models: Iterable[Model], replications: int) -> bool:
         """Run the replications that are missing; tell whether that went to its end."""
-        return Replications(list(models), self.execution, self.records).run(replications)
+        models = list(models)
+        digests = {model.digest() for model in models}
+        self._begin(sum(n not in self.records.get(digest, {}) for digest in digests for n in range(replications)))
+        return Replications(models, self.execution, self.records).run(replications)
+
+    def _begin(self, units: int) -> None:
+        """Begin so many of what is ahead."""
+        self.ahead = max(0, self.ahead - units)
+        self.execution.progress.later = self.ahead
 
     def crash(self, models: Iterable[Model], crashes: Crashes) -> None:
         """Play the crashes that are missing."""
         every = {(model.digest(), crashes): model for model in models}
         new = {key: model for key, model in every.items() if key not in self.failovers}
+        self._begin(len(new) * crashes.count)
         self.failovers |= zip(new, crashes_of_each(list(new.values()), crashes, self.execution), strict=True)
 
     def of_runs(self, models: Mapping[K, Model], numbers: Iterable[int]) -> dict[K, Protected]:
@@ -230,6 +241,16 @@ def orders_take(
             once += crashes.takes(model) if crashes is not None else Needs()
         needs += once.times(1.0 + HALVINGS / len(knob.values))
     return needs
+
+
+def points_of_orders(
+    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], played: Played, replications: int
+) -> int:
+    """Return how many runs and crashes the values that are given take beyond what is played."""
+    base, crashes = _steady(models, played.request), _crashes_of(models, played.request, replications)
+    every = {model.digest() for knob in knobs for v in knob.values for model in _at(base, entry, knob, v).values()}
+    new = every - played.records.keys() - {model.digest() for model in models.values()}
+    return len(new) * replications + (len(every) * crashes.count if crashes is not None else 0)
 
 
 def _steady(models: Mapping[str, Model], request: DecisionRequest) -> dict[str, Model]:

@@ -23,6 +23,8 @@ class Progress:
 
     beginning: Sequence[str] = ()
     """Said once, when the work begins: by then no mistake of the user's stands in the way."""
+    later: int = 0
+    """Units of the stages that follow, as far as they are known: a total has them, too."""
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +85,7 @@ class Lines(Progress):
     def total(self, units: int) -> None:
         """State how many units of work there are, from here on."""
         super().total(units)
-        self._total = self._done + units
+        self._total = self._done + units + self.later
         if self._done == 0:  # what came before, such as compiling, tells nothing of how fast it goes
             self._start_s = self._last_s = time.monotonic()
 
@@ -149,7 +151,7 @@ class Bar(Progress):
 
     def total(self, units: int) -> None:
         super().total(units)
-        self._total += units
+        self._total = self._done + units + self.later
         self._bar.update(self._task, total=self._total)
 
     def advance(self, text: str = "") -> None:
