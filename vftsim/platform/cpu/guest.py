@@ -1,7 +1,8 @@
 """The operating system of a domain, as far as it decides which work its vCPUs do next.
 
 Rules: interrupt work belongs to one vCPU, goes before any job and in order of arrival; the job it
-displaces stays on that vCPU, as a task under an interrupt does in Linux.  Which job comes next, and for how long, is
+displaces stays on that vCPU, as a task under an interrupt does in Linux.  Softirqs that any vCPU may do are interrupt
+work of the first that looks for work.  Which job comes next, and for how long, is
 the domain's process scheduler's to say (:mod:`.guest_scheduler`).  A vCPU that loses its pCPU keeps what it was doing.
 
 Left out: load balancing between run queues (the jobs of a domain wait for all its vCPUs together), the cost of a
@@ -20,6 +21,8 @@ def next_run(sim: Sim, vcpu: Vcpu, domain: Domain = BESIDE) -> int:
     # Work in progress stays on its vCPU, to be continued when the domain is thawed.
     if domain.frozen:
         return -1
+    if vcpu.interrupts.length == 0 and domain.softirqs.length > 0:
+        work_list.push(sim, vcpu.interrupts, work_list.pop(sim, domain.softirqs))
     if vcpu.interrupts.length > 0:
         first = vcpu.interrupts.first
         if vcpu.current != first:

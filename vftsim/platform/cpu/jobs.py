@@ -113,6 +113,28 @@ def raise_interrupt(
     add_interrupt(sim, domain, vcpu, new_work(sim, domain, demand_ns, 0, on_done, target, argument))
 
 
+def raise_softirq(
+    sim: Sim, domain: Domain, is_continued: bool, demand_ns: int, on_done: int, target: int, argument: int
+) -> None:
+    """Give a domain work for any vCPU, before any job; one that continues with it looks for it itself."""
+    work_list.push(sim, domain.softirqs, new_work(sim, domain, demand_ns, 0, on_done, target, argument))
+    if not is_continued and not domain.frozen and not wake_idle_vcpu(sim, domain):
+        displace_job(sim, domain)
+
+
+def displace_job(sim: Sim, domain: Domain) -> None:
+    """Let the first vCPU that does a job do a softirq; none where one is about to look for work."""
+    displaced = 0
+    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
+        if vcpu.state == RUNNING and vcpu.interrupts.length == 0:
+            if vcpu.current == 0:
+                return
+            if displaced == 0:
+                displaced = vcpu.row
+    if displaced != 0:
+        interrupt(sim, vcpus(sim)[displaced])
+
+
 def add_interrupt(sim: Sim, domain: Domain, vcpu: Vcpu, row: int) -> None:
     """Give a vCPU a piece of interrupt work."""
     work_list.push(sim, vcpu.interrupts, row)
@@ -143,12 +165,13 @@ def deliver_buffered(sim: Sim, domain: Domain) -> None:
         add_job(sim, domain, work_list.pop(sim, domain.woken))
 
 
-def wake_idle_vcpu(sim: Sim, domain: Domain) -> None:
-    """Wake the first vCPU that has nothing to do."""
+def wake_idle_vcpu(sim: Sim, domain: Domain) -> bool:
+    """Wake the first vCPU that has nothing to do; false where there is none."""
     for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         if vcpu.state == BLOCKED:
             wake(sim, vcpu)
-            return
+            return True
+    return False
 
 
 @guest_scheduler.guest_scheduler.slot
@@ -177,6 +200,8 @@ def forget(sim: Sim, domain: Domain) -> None:
         works.free(sim, work_list.pop(sim, domain.buffered))
     while domain.woken.length > 0:
         works.free(sim, work_list.pop(sim, domain.woken))
+    while domain.softirqs.length > 0:
+        works.free(sim, work_list.pop(sim, domain.softirqs))
     for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         # Interrupt work that is being done is the first of its list.
         if vcpu.current != vcpu.interrupts.first or vcpu.interrupts.length == 0:
@@ -203,7 +228,7 @@ def thaw(sim: Sim, domain: Domain) -> None:
     # First: it says which vCPUs have work of their own.
     guest_scheduler.before_thaw(sim, domain)
     # Counted before any is woken, which takes its job at once where a pCPU is free.
-    waiting = guest_scheduler.jobs_waiting(sim, domain)
+    waiting = guest_scheduler.jobs_waiting(sim, domain) + domain.softirqs.length
     for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         if vcpu.state != BLOCKED:
             continue

@@ -112,7 +112,7 @@ class Domain(Row):
     as much CPU work its applications do for the same (0: 1).
     ``guest_scheduler`` is the kind of its process scheduler, 0 for the one by default.  While it ``buffers`` what its
     devices and timers interrupt it with, that waits ``buffered`` until it is delivered, and jobs of processes
-    that are ``woken`` by it.
+    that are ``woken`` by it.  ``softirqs`` wait for any of its vCPUs, which does them before its jobs.
     """
 
     host: int
@@ -123,6 +123,7 @@ class Domain(Row):
     cpu_speed: float
     jobs: Fifo
     background: Fifo
+    softirqs: Fifo
     cpu_inflation: float
     frozen: bool
     buffers: bool

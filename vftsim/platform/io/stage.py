@@ -10,13 +10,13 @@ Notification is suppressed as in the Xen ring protocol (``req_event``/``rsp_even
 ``xen/include/public/io/ring.h``): the producer sends an event only if the consumer asked for one,
 which it does when it has found the ring empty.
 
-Stages run as interrupt work on one vCPU (softirq, tasklet: not two at a time), or on any vCPU of the domain: as
-jobs where it has no programs, and before its programs where it has some, as interrupt work of the vCPU that has least.
+Stages run as interrupt work on one vCPU (softirq, tasklet: not two at a time), or on any vCPU of the domain, whichever
+is free first: as jobs where it has no programs, and before its programs where it has some.
 """
 
 from vftsim.kernel import EventKind, Fifo, Record, Row, Sim, Sort, Table, at, entry, timer
-from vftsim.platform.cpu.jobs import continue_with, raise_interrupt, submit
-from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, domains, vcpus, work_done
+from vftsim.platform.cpu.jobs import continue_with, raise_interrupt, raise_softirq, submit
+from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.marks import DONE, TAKEN, mark_logs
 from vftsim.platform.io.nic import Nic, admit, catch_up, next_interrupt_ns, nics
 from vftsim.platform.io.packet import REFUSED, mark, packet_list, packets
@@ -31,7 +31,7 @@ class Stage(Row):
 
     ``task`` is its kind.  The source is ``nic`` or, if that is 0, ``rings``, several served in turn.  ``vcpu``
     pays as interrupt work; 0: any vCPU of the domain does, up to ``parallel`` batches at once, by jobs or, if the stage
-    ``interrupts``, by interrupt work.  ``waiting``
+    ``interrupts``, by softirqs.  ``waiting``
     packets are in all its ``rings`` together, so that it looks no further than at the last.  ``held`` packets are in
     its hands, in the batch ``in_hand`` if it works on one at a time.  While it ``is_masked`` it starts nothing;
     ``is_due``: its event came meanwhile.
@@ -169,26 +169,14 @@ def begin(sim: Sim, stage: Stage, row: int, event_ns: int, is_continued: bool) -
         mark_batch(sim, batch, TAKEN, 0)
     domain = domains(sim)[stage.domain]
     # Last of all: a vCPU that wakes here may be running before this returns.
-    if stage.vcpu != 0 or stage.interrupts:
-        vcpu = stage.vcpu if stage.vcpu != 0 else least_interrupted(sim, domain)
-        raise_interrupt(sim, domain, vcpus(sim)[vcpu], demand_ns, on_batch_done, row, 0)
+    if stage.vcpu != 0:
+        raise_interrupt(sim, domain, vcpus(sim)[stage.vcpu], demand_ns, on_batch_done, row, 0)
+    elif stage.interrupts:
+        raise_softirq(sim, domain, is_continued, demand_ns, on_batch_done, row, 0)
     elif is_continued:
         continue_with(sim, domain, demand_ns, on_batch_done, row, 0)
     else:
         submit(sim, domain, demand_ns, on_batch_done, row, 0)
-
-
-def least_interrupted(sim: Sim, domain: Domain) -> int:
-    """Return an idle vCPU, else the one with least interrupt work, of equals one that runs, lowest number first."""
-    best = 0
-    least = 0
-    for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
-        if vcpu.state == BLOCKED:
-            return vcpu.row
-        rank = 2 * vcpu.interrupts.length + int(vcpu.state != RUNNING)
-        if best == 0 or rank < least:
-            best, least = vcpu.row, rank
-    return best
 
 
 def price_all(sim: Sim, stage: Stage, batch: Batch) -> int:
