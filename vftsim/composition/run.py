@@ -297,7 +297,6 @@ class Run:
         return _Reading(now_ns, outcomes)
 
     def _begin_window(self) -> None:
-        self.built.settle()
         self._forget_extremes()
         self._before = self._read()
 

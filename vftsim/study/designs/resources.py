@@ -21,7 +21,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
+from vftsim.platform.cpu.records import RUNNABLE, pcpus, uncharged_ns, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import carried_bytes, links, utilization
 from vftsim.spec.suggest import counted
@@ -104,16 +104,21 @@ def ceiling_pcpus(spec: ModelSpec, name: str) -> float:
 
 def _totals(run: Run) -> dict[Any, float]:
     built, rows = run.built, run.engine.rows
-    built.settle()
     totals: dict[Any, float] = {}
+    running_ns: dict[int, int] = {}
+    for program in built.programs.values():
+        program.update_accounts()
     for name, number, row in built.vcpu_rows():
         vcpu = rows(vcpus)[row]
         waits_ns = run.now_ns - int(vcpu.waiting_since_ns) if vcpu.state == RUNNABLE else 0
-        totals["run", name, number] = int(vcpu.run_ns)
+        # Nobody is charged for being looked at.
+        running_ns[int(vcpu.pcpu)] = int(uncharged_ns(vcpu, run.now_ns))
+        totals["run", name, number] = int(vcpu.run_ns) + running_ns[int(vcpu.pcpu)]
         totals["wait", name, number] = int(vcpu.wait_ns) + waits_ns
     for host in built.hosts.values():
         for pcpu, row in enumerate(built.pcpu_rows(host.name)):
-            totals["pcpu", host.name, pcpu] = int(rows(pcpus)[row].busy_ns) + int(rows(pcpus)[row].switching_ns)
+            used_ns = int(rows(pcpus)[row].busy_ns) + int(rows(pcpus)[row].switching_ns)
+            totals["pcpu", host.name, pcpu] = used_ns + running_ns.get(row, 0)
     for name, (sent_bytes, _) in _transmitters(run).items():
         totals["sent", name] = sent_bytes
     for name, domain in run.spec.expanded().items():
