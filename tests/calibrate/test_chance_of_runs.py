@@ -17,6 +17,7 @@ from vftsim.cli.main import main
 from vftsim.composition.keys import read
 
 TRUTH, OBSERVATIONS, PARAMETERS = 0.5, 24, 3
+KEYS = [(f"step_{k}", "cpu") for k in range(OBSERVATIONS)]
 COST = f"{PROXY}.touch_cost"
 WEIGHT = "domains.small.weight"
 
@@ -34,7 +35,7 @@ def linear(rng, matrix, data, runs, replications):
     apart = [matrix @ (x - TRUTH) + move - noise for move in moves]
     residual = np.mean(apart, axis=0)
     found = SimpleNamespace(x=x, fun=residual, jac=matrix, cost=0.5 * float(residual @ residual), nfev=1)
-    keys, low, span = list(range(OBSERVATIONS)), np.zeros(PARAMETERS), np.ones(PARAMETERS)
+    keys, low, span = KEYS, np.zeros(PARAMETERS), np.ones(PARAMETERS)
     yield fit_at(asked, keys, found, low, span, apart)
     yield fit_at(asked, keys, found, low, span)
 
@@ -90,11 +91,33 @@ def test_correlations_hold_the_chance_of_runs():
     noise -= matrix @ np.linalg.pinv(matrix) @ noise
     apart = [noise + matrix @ np.array([way, way]) for way in (0.01, -0.02, 0.03, -0.02)]
     found = SimpleNamespace(x=np.array([0.5, 0.5]), fun=noise, jac=matrix, cost=0.5 * float(noise @ noise), nfev=1)
-    result = fit_at(asked, list(range(OBSERVATIONS)), found, np.zeros(2), np.ones(2), apart)
+    result = fit_at(asked, KEYS, found, np.zeros(2), np.ones(2), apart)
     assert result.correlations["a ~ b"] > 0.999
-    assert fit_at(asked, list(range(OBSERVATIONS)), found, np.zeros(2), np.ones(2)).correlations["a ~ b"] < 0.1
+    assert fit_at(asked, KEYS, found, np.zeros(2), np.ones(2)).correlations["a ~ b"] < 0.1
     # Sample deviation 0.0245, of one run and the mean of four, times the 97.5 % point of t with three degrees.
     assert result.high["a"] - 0.5 == pytest.approx(3.182 * 0.02449 * math.sqrt(1.25), rel=0.06)
+
+
+def test_cpu_that_scatters_far_and_delays_that_hardly_do_have_each_their_own_intervals():
+    """Eight CPU rows tell one parameter, forty delays the other: each has the textbook's t interval of its own rows.
+
+    Scatter of 4 and 0.1 scales taken as one of 1.8 would give 0.4 and 17 times the half widths.
+    """
+    rng = np.random.default_rng(8)
+    keys = [*KEYS[:8], *((f"step_{k}", "SES1/p50") for k in range(40))]
+    matrix, noise, half_widths = np.zeros((48, 2)), np.zeros(48), []
+    for column, rows, scatter in ((0, slice(0, 8), 4.0), (1, slice(8, 48), 0.1)):
+        x = 100.0 * rng.uniform(0.3, 1.0, rows.stop - rows.start)
+        e = rng.normal(0.0, scatter, len(x))
+        e -= e.mean() + (x - x.mean()) * (x @ (e - e.mean())) / (x @ (x - x.mean()))
+        matrix[rows, column], noise[rows] = x, e
+        deviation = math.sqrt(e @ e / (len(x) - 1) / (x @ x))
+        half_widths.append({8: 2.3646, 40: 2.0227}[len(x)] * deviation)  # 97.5 % points of t with 7 and 39 degrees
+    asked = SimpleNamespace(parameters=[SimpleNamespace(path="a"), SimpleNamespace(path="b")], seed=1, replications=1)
+    found = SimpleNamespace(x=np.array([0.5, 0.5]), fun=noise, jac=matrix, cost=0.5 * float(noise @ noise), nfev=1)
+    result = fit_at(asked, keys, found, np.zeros(2), np.ones(2))
+    for name, half_width in zip("ab", half_widths, strict=True):
+        assert (result.high[name] - result.low[name]) / 2.0 == pytest.approx(half_width, rel=0.06)
 
 
 def test_one_observation_for_each_parameter_has_it_too():

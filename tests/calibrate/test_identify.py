@@ -1,11 +1,12 @@
 """Which parameters a sensitivity matrix determines, on matrices whose answer is known."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from vftsim.calibrate.intervals import identification, is_determined, like_costs, undetermined
+from vftsim.calibrate.intervals import fit_at, identification, is_determined, like_costs, undetermined
 
 
 def test_one_parameter_alone():
@@ -37,6 +38,27 @@ def test_two_parameters_that_only_their_sum_tells():
     lines = undetermined(["a", "b"], found)
     assert lines[0].startswith("a (only together with b:")
     assert lines[1].startswith("b (only together with a:")
+
+
+def test_two_costs_that_are_told_by_their_sum_go_against_each_other_and_a_silent_one_with_neither():
+    """Of a + 3 b a wide box of b and a narrow one of a are told: b takes a's place, though it moves four times less.
+
+    One observation: resampled residuals and other runs move both alike, whatever the data tell.
+    """
+    matrix = np.array([[100.0, 400.0, 0.04]])
+    found = identification(matrix, 1.0)
+    (first, second) = undetermined(["a", "b", "c"], found)
+    assert first.startswith("a (only together with b: the data leave 97 %")
+    assert second.startswith("c (nothing in the data tells it:")
+    end = SimpleNamespace(x=np.array([0.5, 0.5, 0.5]), fun=np.zeros(1), jac=matrix, cost=0.0, nfev=1)
+    asked = SimpleNamespace(parameters=[SimpleNamespace(path=path) for path in "abc"], seed=1, replications=2)
+    result = fit_at(asked, [("s", "cpu")], end, np.zeros(3), np.ones(3), [np.array([way]) for way in (-1.0, 1.0)])
+    # 1 / 12 - J'J / 144 / (1 + J'J / 12), the inverse of J'J + 12 I, by Sherman and Morrison
+    left = np.eye(3) / 12.0 - matrix.T @ matrix / 144.0 / (1.0 + (matrix @ matrix.T).item() / 12.0)
+    expected = left[0, 1] / math.sqrt(left[0, 0] * left[1, 1])
+    assert result.correlations["a ~ b"] == pytest.approx(expected, abs=1e-6)
+    assert expected < -0.99
+    assert max(abs(result.correlations[pair]) for pair in ("a ~ c", "b ~ c")) < 1e-3
 
 
 def test_more_parameters_than_observations():

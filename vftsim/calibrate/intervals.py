@@ -4,7 +4,11 @@ Gauss-Newton approximation at the optimum, two parts that are added:
 
 * *Data.*  Residuals are resampled (bootstrap of observations) and widened for what the parameters took of them:
   residuals of n observations and p parameters are too small by sqrt((n - p) / n), and their size is itself known to
-  n - p degrees of freedom.
+  n - p degrees of freedom.  Those compared in points and those compared by their ratio are resampled apart, as CPU may
+  scatter by many of its scales where delays scatter by a part of theirs: each kind has the degrees of freedom that the
+  parameters leave it (its observations less the sum of their leverages, diagonal elements of J J+), and a parameter's
+  variance, of both kinds, those of Welch (Biometrika 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6), 1946).  If
+  they leave a kind fewer than two, all scatter is taken as one.
 * *Chance of runs.*  A fit compares measured runs with the mean of R replications, which are the same at every point.
   The chance of either moves many observations, and so the parameters, together, which residuals resampled one by one
   do not show.  The residuals r of a replication at the optimum say where it alone would have moved the parameters:
@@ -44,12 +48,14 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri
 
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.figures import is_ratio
 from vftsim.sampling.streams import Streams
 from vftsim.stats._special import student_t_quantile
 
 Array = NDArray[np.float64]
 _RESAMPLES = 2000
 _NORMAL_975 = 1.959964
+_LEAST_FREEDOM = 2.0
 CHANCE_RUNS = 8
 """Replications that a fit plays at least where it ended: Student's t of seven degrees is 2.4 standard errors."""
 
@@ -61,7 +67,7 @@ MOST_REMAINING = 0.5
 """Share of the standard deviation before the data that may remain of an identified parameter."""
 MOST_OF_BOX = 2.0 * 1.959964 * MOST_REMAINING * BOX_DEVIATION
 """Share of the box that a 95 % interval of an identified parameter may have."""
-_PART_OF_DIRECTION = 0.3
+_PART_OF_MOST = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,13 @@ class Identification:
     effect: tuple[float, ...]
     """For each parameter, the norm of the change of the scaled residuals when it moves through its box."""
     partners: tuple[tuple[int, ...], ...]
-    """For each parameter, the others that it can be exchanged for along the direction that the data see least."""
+    """For each parameter that the data would tell alone, the others that it can be exchanged for."""
     rank: int
     """Directions in which the data halve the standard deviation."""
     condition: float
     """Largest over smallest singular value of the sensitivity matrix; infinite if that is 0."""
+    correlations: Array
+    """Of the covariance that the data leave."""
 
     def identified(self, parameter: int) -> bool:
         return self.remaining[parameter] <= MOST_REMAINING
@@ -90,19 +98,21 @@ def identification(jacobian: Array, sigma: float) -> Identification:
     a scaled residual; below 1 it counts as 1, what the definition calls one scale.
     """
     _, count = jacobian.shape
-    _, values, directions = np.linalg.svd(jacobian, full_matrices=True)
+    scaled = jacobian / max(sigma, 1.0)
+    _, values, directions = np.linalg.svd(scaled, full_matrices=True)
     singular = np.zeros(count)
     singular[: len(values)] = values
-    information = (singular / max(sigma, 1.0)) ** 2 * _BOX_VARIANCE
-    remaining_along = 1.0 / (1.0 + information)
-    remaining = np.sqrt((directions.T**2) @ remaining_along)
-    partners = [_partners(parameter, directions, remaining_along) for parameter in range(count)]
+    remaining_along = 1.0 / (1.0 + singular**2 * _BOX_VARIANCE)
+    covariance = directions.T @ np.diag(remaining_along) @ directions
+    remaining = np.sqrt(covariance.diagonal())
+    partners = [_partners(parameter, scaled) for parameter in range(count)]
     return Identification(
         tuple(remaining.tolist()),
         tuple(np.linalg.norm(jacobian, axis=0).tolist()),
         tuple(partners),
         int(np.count_nonzero(remaining_along <= MOST_REMAINING**2)),
         float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf"),
+        covariance / np.outer(remaining, remaining),
     )
 
 
@@ -137,11 +147,15 @@ def elsewhere(
     }
 
 
-def _partners(parameter: int, directions: Array, remaining_along: Array) -> tuple[int, ...]:
-    """Return the others in the direction that leaves the most of a parameter undetermined."""
-    shares = directions[:, parameter] ** 2 * remaining_along
-    direction = np.abs(directions[int(np.argmax(shares))])
-    return tuple(i for i in range(len(direction)) if i != parameter and direction[i] > _PART_OF_DIRECTION)
+def _partners(parameter: int, scaled: Array) -> tuple[int, ...]:
+    """Return the others that take over most of what a parameter moves; none if it is not told even alone."""
+    column, others = scaled[:, parameter], [i for i in range(scaled.shape[1]) if i != parameter]
+    if not others or (1.0 + column @ column * _BOX_VARIANCE) * MOST_REMAINING**2 < 1.0:
+        return ()
+    rest = scaled[:, others]
+    taken = np.linalg.solve(rest.T @ rest + np.eye(len(others)) / _BOX_VARIANCE, rest.T @ column)
+    parts = np.abs(taken) * np.linalg.norm(rest, axis=0)
+    return tuple(i for i, part in zip(others, parts, strict=True) if part > _PART_OF_MOST * parts.max())
 
 
 def undetermined(names: list[str], identified: Identification) -> list[str]:
@@ -205,6 +219,8 @@ class Fit:
     residuals: dict[tuple[str, str], float]
     cost: float
     evaluations: int
+    is_cut: bool = False
+    """Whether the search was ended by its limit of evaluations, which may be before the least squares."""
     not_identified: list[str] = field(default_factory=list)
     correlations: dict[str, float] = field(default_factory=dict)
     undetermined: list[str] = field(default_factory=list)
@@ -242,9 +258,7 @@ def fit_at(
     values = low + end.x * span
     freedom = len(keys) - len(names)
     sensitivity = identification(end.jac, float(np.sqrt(2.0 * end.cost / max(freedom, 1))))
-    scatter_freedom = max(freedom, 1)
-    widening = math.sqrt(len(keys) / scatter_freedom) * student_t_quantile(0.975, scatter_freedom) / _NORMAL_975
-    of_data = _resampled(definition, end) * span * widening
+    of_data = _of_data(definition, keys, end) * span
     of_runs = _of_runs(definition, end, apart) * span
     shifts = of_data + of_runs
     bounds, data_spread = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
@@ -272,7 +286,7 @@ def fit_at(
             _leave_open(result, name, box, f"{name} (its interval has {share:.0f} % of its box)")
     if len(apart) > 1:
         result.chance_share = dict(zip(names, _share(of_runs.std(axis=0), data_spread), strict=True))
-    _note_bounds_and_pairs(result, end.x, shifts)
+    _note_bounds_and_pairs(result, end.x, shifts, sensitivity)
     return result
 
 
@@ -293,13 +307,34 @@ def _leave_open(result: Fit, path: str, box: tuple[float, float], why: str = "")
     result.not_identified += [why] if why else []
 
 
-def _resampled(definition: CalibrationSpec, end: Any) -> Array:
-    """Return where the parameters, over their boxes, move to when the residuals are resampled."""
+def _of_data(definition: CalibrationSpec, keys: list[tuple[str, str]], end: Any) -> Array:
+    """Return where the parameters, over their boxes, move to when the residuals of each kind are resampled."""
     rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
-    centred = end.fun - end.fun.mean()
-    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
-    shifts: Array = -(centred[draws] @ np.linalg.pinv(end.jac).T)
+    inverse = np.linalg.pinv(end.jac)
+    moves, variances, freedoms = [], [], []
+    for rows, freedom in _kinds(keys, end.jac @ inverse, len(end.x)):
+        centred = end.fun[rows] - end.fun[rows].mean()
+        draws = rng.integers(0, len(rows), size=(_RESAMPLES, len(rows)))
+        moves.append(-(centred[draws] @ inverse[:, rows].T) * math.sqrt(len(rows) / freedom))
+        variances.append(moves[-1].var(axis=0))
+        freedoms.append(freedom)
+    whole, parts = sum(variances), sum(each**2 / freedom for each, freedom in zip(variances, freedoms, strict=True))
+    welch = np.divide(whole**2, parts, out=np.ones_like(parts), where=parts > 0.0)
+    shifts: Array = sum(moves) * np.array([student_t_quantile(0.975, float(each)) / _NORMAL_975 for each in welch])
     return shifts
+
+
+def _kinds(keys: list[tuple[str, str]], hat: Array, parameters: int) -> list[tuple[NDArray[np.intp], float]]:
+    """Return the observations of each kind with the degrees of freedom of their scatter, or all as of one kind.
+
+    The matrix takes observations to what is fitted of them.
+    """
+    of_ratios = np.array([is_ratio(quantity) for _, quantity in keys])
+    kinds = [np.flatnonzero(each) for each in (of_ratios, ~of_ratios)]
+    freedoms = [len(rows) - float(hat.diagonal()[rows].sum()) for rows in kinds]
+    if min(freedoms) < _LEAST_FREEDOM:
+        return [(np.arange(len(keys)), max(len(keys) - parameters, 1))]
+    return list(zip(kinds, freedoms, strict=True))
 
 
 def _of_runs(definition: CalibrationSpec, end: Any, apart: Sequence[Array]) -> Array:
@@ -320,8 +355,12 @@ def _share(part: Array, rest: Array) -> list[float]:
     return [float(each) for each in np.divide(part**2, whole, out=np.zeros_like(part), where=whole > 0.0)]
 
 
-def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
-    """Note parameters at a bound, correlations, and pairs that only move together."""
+def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array, sensitivity: Identification) -> None:
+    """Note parameters at a bound, correlations, and pairs that only move together.
+
+    What is resampled moves along directions that the data see, so pairs of which the matrix tells not both have the
+    correlation of the covariance that the data leave.
+    """
     names = list(result.values)
     varies = shifts.std(axis=0) > 0
     for i, name in enumerate(names):
@@ -330,7 +369,9 @@ def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
         for j in range(i):
             if not (varies[i] and varies[j]):
                 continue
-            correlation = float(np.corrcoef(shifts[:, j], shifts[:, i])[0, 1])
+            correlation = float(sensitivity.correlations[j, i])
+            if sensitivity.identified(i) and sensitivity.identified(j):
+                correlation = float(np.corrcoef(shifts[:, j], shifts[:, i])[0, 1])
             result.correlations[f"{names[j]} ~ {name}"] = correlation
             if abs(correlation) > 0.95:
                 result.not_identified.append(f"{names[j]} and {name} (correlation {correlation:+.2f})")
