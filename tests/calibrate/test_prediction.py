@@ -315,7 +315,7 @@ def test_a_value_of_the_model_that_the_fit_did_not_give_is_told(here, capsys, co
     """Fitted were 4 ms [3.2, 5.6]: a model that still has 2 ms is played around 2 ms, with half of the CPU."""
     words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "--draws", "2", "-q", "-j", "1"]
     assert main([*words, "--set", f"{COST}={cost}"]) == 0
-    told = f"not the fitted one, and is moved by the same factors: {COST} ({cost}, fitted 4 ms)"
+    told = f"warning: predicted is the model with its values, not the fitted ones: {COST} ({cost}, fitted 4 ms); write"
     assert (told in " ".join(capsys.readouterr().out.split())) is is_told
 
 

@@ -201,6 +201,16 @@ def test_a_use_of_cpu_that_there_cannot_be_is_refused(lab, capsys, command, cell
         assert f"cpu.csv:4: small: cpu.small is {use} of a CPU in 'bare', 'odd': it is from 0 to 100 %" in told
 
 
+@pytest.mark.parametrize(("most", "is_cut"), [(1, True), (20, False)])
+def test_a_search_that_its_limit_ended_is_told(lab, capsys, most, is_cut):
+    """Of one evaluation the value is that of the start, whatever was measured."""
+    (lab / "fit.yaml").write_text(FIT.replace("most_evaluations: 8", f"most_evaluations: {most}"))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-o", str(lab / "fit.json"), "-q", "-j", "1"]) == 0
+    told = f"the search ended after its {most} evaluations, perhaps before the least squares: raise most_evaluations"
+    assert (told in " ".join("".join(capsys.readouterr()).split())) is is_cut
+    assert json.loads((lab / "fit.json").read_text())["is_cut"] is is_cut
+
+
 def test_the_cpu_of_a_machine_that_the_model_has_not_is_not_bounded_by_its_host(lab):
     """A client's machine may have eight processors, and a growth of 500 % is no use of one."""
     for metric in ("cpu/client", "cpu_growth"):

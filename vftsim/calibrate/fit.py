@@ -115,7 +115,7 @@ def search_for(
         best, ends = search.stay(np.array([at[p.path] for p in parameters]), definition.replications), []
     apart = search.apart(best, replications_of_chance(definition))
     result = fit_at(definition, keys, best, low, high - low, apart)
-    result.evaluations = search.steps
+    result.evaluations, result.is_cut = search.steps, best.status == 0
     note_ends(definition, result, ends)
     return Fitted(result, search, best.x, best.jac)
 
@@ -179,7 +179,7 @@ class Search:
         units = np.clip((values - self.low) / self.span, 0.0, 1.0)
         (value,) = self.residuals([units], replications, check=True)
         matrix = self._jacobian(units, replications)
-        return SimpleNamespace(x=units, fun=value, jac=matrix, cost=0.5 * float(value @ value), nfev=1)
+        return SimpleNamespace(x=units, fun=value, jac=matrix, cost=0.5 * float(value @ value), nfev=1, status=1)
 
     def best(self, starts: Sequence[Array], replications: int) -> tuple[Any, list[End]]:
         """Search from every start; return the end of the whole search, and where each start ended if there are more."""

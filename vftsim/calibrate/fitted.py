@@ -78,6 +78,7 @@ def as_record(
         },
         "cost": fit.cost,
         "evaluations": fit.evaluations,
+        "is_cut": fit.is_cut,
         "ends": [asdict(end) for end in fit.ends],
         "not_identified": fit.not_identified,
         "sensitivity": _sensitivity(fit),

@@ -184,6 +184,7 @@ class Prediction(Printed):
         first = next((figure for figure in listed if figure.name.startswith("ramp/")), listed[0])
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
+            *_values_not_fitted(self),
             Answer(
                 f"nine of ten runs have {span(first.low, first.high)} {first.unit}".rstrip(),
                 f"What will {first.name} be?",
@@ -376,6 +377,22 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
     return charts
 
 
+def _values_not_fitted(prediction: Prediction) -> list[Note]:
+    """Return a warning where the model has other values than the fit, around which it is predicted."""
+    if not prediction.otherwise:
+        return []
+    units = {key: base_unit(prediction.model.spec, key) for key in prediction.otherwise}
+    pairs = (
+        f"{key} ({in_unit(in_model, units[key])}, fitted {in_unit(fitted, units[key])})"
+        for key, (in_model, fitted) in prediction.otherwise.items()
+    )
+    text = (
+        f"warning: predicted is the model with its values, not the fitted ones: {', '.join(pairs)}; write those into "
+        "it, unless it divides fitted costs, which move its parts by the same factors"
+    )
+    return [Note(text, warns=True)]
+
+
 def _remarks(prediction: Prediction) -> list[str]:
     """Return what the ranges rest on, and what was drawn otherwise than the fit's interval says."""
     low, high = (f"{100 * x:.0f}" for x in prediction.range_holds)
@@ -404,13 +421,6 @@ def _remarks(prediction: Prediction) -> list[str]:
     if prediction.undetermined:
         keys = ", ".join(prediction.undetermined)
         lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")
-    if prediction.otherwise:
-        units = {key: base_unit(prediction.model.spec, key) for key in prediction.otherwise}
-        pairs = (
-            f"{key} ({in_unit(in_model, units[key])}, fitted {in_unit(fitted, units[key])})"
-            for key, (in_model, fitted) in prediction.otherwise.items()
-        )
-        lines.append(f"The model's value is not the fitted one, and is moved by the same factors: {', '.join(pairs)}")
     if prediction.refused:
         lines.append(f"Drawn again, as the model's checks refuse them: {prediction.refused} points")
     return lines

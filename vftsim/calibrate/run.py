@@ -38,6 +38,7 @@ from vftsim.study.store.opened import identity_of, model_of, read_answer, read_m
 from vftsim.study.store.store import RunCache
 
 MOST_LABORATORIES = 1000
+_CUT = "the search ended after its {} evaluations, perhaps before the least squares: raise most_evaluations"
 _ROUNDING = 1e-9
 """Share of the box by which a fit that ended at a bound may lie beyond it."""
 
@@ -76,7 +77,7 @@ class Calibrated(Printed):
             ends = (_parameter(self, path, v) for v in (fit.low[path], fit.high[path]))
             value_text = "not identified" if path in fit.undetermined else _parameter(self, path, value)
             rows.append([path, value_text, *ends, *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares)])
-        caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
+        caption = f"{counted(count, 'observation')}, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
             "of chance: share of the interval's variance that the chance of runs has, by "
             f"{replications_of_chance(definition)} replications"
             if shares
@@ -89,13 +90,14 @@ class Calibrated(Printed):
             Answer(
                 f"the data identify {determined} of {counted(len(fit.values), 'parameter')}",
                 f"What do the data of {definition.name} say of the model?",
-                f"{count} observations, scaled residual {rms:.2f} rms",
+                f"{counted(count, 'observation')}, scaled residual {rms:.2f} rms",
             ),
             _residuals(fit.residuals),
             Table(columns, rows, f"Fitted parameters: {definition.name}", caption),
             *([_ends(self)] if fit.ends else []),
             *(_profile(self, each) for each in fit.profiles),
             *([_coverage(self)] if fit.coverage else []),
+            *([Note(_CUT.format(definition.most_evaluations), warns=True)] if fit.is_cut else []),
             *(Note(f"not identified by the data: {note}", warns=True) for note in fit.not_identified),
         ]
 
