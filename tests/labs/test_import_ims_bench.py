@@ -49,6 +49,12 @@ def test_machines_of_a_kind_are_told_apart():
     assert found["step_3", "memory"] == alone["step_3", "memory"]
 
 
+def test_a_page_that_was_cut_within_a_table_is_not_read_up_to_there():
+    text = as_html()
+    with pytest.raises(ModelFileError, match="report: ends within a table; was the file cut"):
+        figures_of(Source(text[: len(text) // 2], "report"), importer_for(text, "report"))
+
+
 def test_a_report_without_tables_is_told():
     text = "Requested by IMS Bench\n"
     with pytest.raises(ModelFileError, match="report: has no table by step"):

@@ -215,7 +215,64 @@ def test_a_file_cut_anywhere_is_read_or_refused_but_never_crashes(name):
             assert name in str(error)  # noqa: PT017 - either outcome is right, its text is what counts
 
 
+@pytest.mark.parametrize(
+    "name", ["sipp_uac_stat.csv", "sipp_uac_rtt.csv", "sipp_uac_counts.csv", "sadf_u.csv", "sar_u.txt", "cgroup_v2.txt"]
+)
+def test_a_last_line_that_was_cut_is_not_read(name):
+    """Of 98.50 % idle 9 is left, of a response time's name a part, of a count a digit: all of them could be read."""
+    text = (FILES / name).read_text(encoding="utf-8")
+    for end in range(text[:-1].rindex("\n") + 2, len(text)):
+        with pytest.raises(ModelFileError, match="has no end; was the file cut"):
+            figures_of(Source(text[:end], name), importers()[KINDS[name]])
+
+
+@pytest.mark.parametrize("kind", ["stat", "rtt", "counts"])
+def test_rows_of_a_second_run_or_that_are_there_twice_are_no_longer_run(kind):
+    """The rows of a run behind those of another have its counters from 0 on again: 19 of 179 INVITEs would be left."""
+    head, *rows = (FILES / f"sipp_uac_{kind}.csv").read_text().splitlines(keepends=True)
+    for text in ([head, *rows, *rows[:2]], [head, *rows[:4], *rows[1:4], *rows[4:]]):
+        with pytest.raises(ModelFileError, match="begins before the row above ended; give each run a file of its own"):
+            figures_of(Source("".join(text), "made"), importers()[f"sipp-{kind}"])
+
+
+@pytest.mark.parametrize(("succeeded", "cell", "mean_ms"), [(0, "000000", None), (3, "000000", 0.0), (0, "7000", 7.0)])
+def test_a_run_without_a_response_has_no_mean_response_time(succeeded, cell, mean_ms):
+    """SIPp writes 0 for it; of calls that succeeded within a ms, too, and of some that failed later it is no 0."""
+    start, end = ("2026-11-21\t19:49:47\t1795290587.0", "2026-11-21\t19:49:48\t1795290588.0")
+    columns = {"StartTime": start, "LastResetTime": start, "CurrentTime": end, "IncomingCall(P)": "0"}
+    columns |= {"OutgoingCall(P)": "3", "SuccessfulCall(P)": f"{succeeded}", "SuccessfulCall(C)": f"{succeeded}"}
+    columns |= {"FailedCall(P)": f"{3 - succeeded}", "Retransmissions(P)": "0"}
+    columns |= {"ResponseTime1(C)": f"00:00:00:{cell:0>6}"}
+    text = "".join(f"{';'.join(row)};\n" for row in (columns, columns.values()))
+    found = {each.metric: each.statistics for each in figures_of(Source(text, "made"), importer_for(text, "made"))}
+    assert found.get("rtd1", {}).get("mean") == mean_ms
+    assert found["failed"] == {"n": 3.0, "mean": pytest.approx(100.0 * (3 - succeeded) / 3.0)}
+
+
+def test_mpstat_is_read_as_sar():
+    """Two samples of two processors, a table of its own each: 100 - 68.50 - 0.40 - 0.10 and so on are busy."""
+    head = "     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n"
+    rows = (
+        "     all   25.00    0.00    5.00    0.40    0.00    1.00    0.10    0.00    0.00   68.50\n",
+        "       0   50.00    0.00   10.00    0.80    0.00    2.00    0.20    0.00    0.00   37.00\n",
+        "       1    0.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00  100.00\n",
+    )
+    tables = "".join(
+        f"\n11:00:0{n}{head}" + "".join(f"11:00:0{n + 1}{row}" for row in rows) for n in range(2)
+    )  # the head has the time before
+    text = f"Linux 6.1.0-18-amd64 (lab) \t11/30/26 \t_x86_64_\t(2 CPU)\n{tables}\nAverage:{head}Average:{rows[0]}"
+    found = {each.metric: each.statistics for each in figures_of(Source(text, "made"), importer_for(text, "made"))}
+    assert {name: round(each["mean"], 6) for name, each in found.items() if name.startswith("cpu")} == {
+        "cpu": 31.0,
+        "cpu/0": 62.0,
+        "cpu/1": 0.0,
+    }
+    assert found["cpu"]["n"] == 2.0
+
+
 def test_what_is_no_such_file_is_refused_with_those_that_are():
+    with pytest.raises(ModelFileError, match=r"a table of your own needs no import, but a dataset\.yaml that says"):
+        importer_for("load,cpu\n50,20\n", "mine.csv")
     with pytest.raises(ModelFileError, match=r"x: is none of the files .* sipp-stat: SIPp -trace_stat"):
         importer_for("hello\n", "x")
     with pytest.raises(ModelFileError, match="x: is empty"):

@@ -50,6 +50,14 @@ class Source:
     def refuse(self, message: str, line: int = 0, column: str = "") -> NoReturn:
         raise ModelFileError(message, self.label, line, column)
 
+    @property
+    def lines(self) -> list[str]:
+        """Lines of a file that grows by them; a last one without its end is refused, as what was cut may be read."""
+        lines = self.text.splitlines()
+        if lines and not self.text.endswith("\n"):
+            self.refuse("has no end; was the file cut? remove the line, or end it if it is whole", len(lines))
+        return lines
+
     def number(self, text: str, line: int, column: str) -> float:
         value = number(text.strip(), self.label, line, column)
         if abs(value) > LARGEST:
@@ -161,7 +169,11 @@ def importer_for(text: str, label: str, name: str | None = None) -> Importer:
         if each.recognizes(text):
             return each
     kinds = "; ".join(f"{each.name}: {each.what}" for each in by_name.values())
-    raise ModelFileError(f"is none of the files that can be imported ({kinds})", label)
+    raise ModelFileError(
+        f"is none of the files that can be imported ({kinds}); a table of your own needs no import, but a dataset.yaml "
+        "that says what is in it (vftsim schema dataset)",
+        label,
+    )
 
 
 def figures_of(source: Source, importer: Importer) -> list[Figure]:

@@ -51,7 +51,7 @@ def _read(source: Source) -> list[Figure]:
 
 def _samples(source: Source) -> list[tuple[float, _Sample]]:
     samples: list[tuple[float, _Sample]] = []
-    for line, text in enumerate(source.text.splitlines(), start=1):
+    for line, text in enumerate(source.lines, start=1):
         word = text.strip()
         entry = _ENTRY.fullmatch(word)
         if _STAMP.fullmatch(word):

@@ -77,6 +77,9 @@ class _Report:
     windowed=False,
 )
 def _read(source: Source) -> list[Figure]:
+    opened, closed = (len(re.findall(tag, source.text, re.IGNORECASE)) for tag in (r"<table\b", "</table"))
+    if opened > closed:
+        source.refuse("ends within a table; was the file cut?")
     report = _Report(source, {}, set())
     heading = ""
     for block in blocks(source.text):

@@ -1,7 +1,7 @@
 """CPU samples of sysstat, busy and stolen time by processor.
 
-``sar -u [ALL] [-P ALL]`` as printed, with times of 24 or twice 12 hours; ``sadf -d FILE -- -u [ALL] [-P ALL]``, a
-semicolon table.
+``sar -u [ALL] [-P ALL]`` and ``mpstat [-P ALL]`` as printed, with times of 24 or twice 12 hours;
+``sadf -d FILE -- -u [ALL] [-P ALL]``, a semicolon table.
 """
 
 import math
@@ -53,13 +53,13 @@ _DAY_S = 86_400.0
 
 @importer(
     "sar",
-    "sysstat sar -u, printed",
+    "sysstat sar -u or mpstat, printed",
     lambda text: re.match(r"Linux \S+ \(.*\)", text) is not None and "%idle" in text[:2000],
 )
 def _read_sar(source: Source) -> list[Figure]:
     samples, start = Samples(source), -1.0
     at = begin = 0.0
-    for line, text in enumerate(source.text.splitlines(), start=1):
+    for line, text in enumerate(source.lines, start=1):
         match = _LINE.match(text)
         if match is None or "LINUX RESTART" in text:
             _check_other(source, line, text)
@@ -106,7 +106,7 @@ _HEAD = ["# hostname", "interval", "timestamp", "CPU"]
 def _read_sadf(source: Source) -> list[Figure]:
     samples = Samples(source)
     host, start, before = "", math.nan, -math.inf
-    for line, text in enumerate(source.text.splitlines(), start=1):
+    for line, text in enumerate(source.lines, start=1):
         cells = text.strip().split(";")
         if text.startswith("#"):
             if cells[: len(_HEAD)] != _HEAD or "%idle" not in cells:

@@ -3,17 +3,20 @@
 All but the screens are semicolon tables with a closing semicolon.
 """
 
+import math
 import re
 from collections.abc import Iterator
 
 from vftsim.labs.importing import Figure, Source, importer, of_rates, of_share, of_values
 
+_CLOCK_S = 1e-3
+"""By which clocks of rows may differ, s."""
 _SPAN = re.compile(r"([0-9]+):([0-9]{2}):([0-9]{2})(?::([0-9]{6}))?")
 
 
 def _table(source: Source, needed: tuple[str, ...] = ()) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and cells by column of a table that SIPp wrote."""
-    lines = source.text.splitlines()
+    lines = source.lines
     header = lines[0].removesuffix(";").split(";") if lines else []
     for name in needed:
         if name not in header:
@@ -44,6 +47,13 @@ def _span_s(source: Source, cell: str, line: int, column: str) -> float:
     return source.count(hours, line, column) * 3600 + int(minutes) * 60 + int(seconds) + int(micro or 0) / 1e6
 
 
+def _in_order(source: Source, line: int, before_s: float, begin_s: float, end_s: float) -> float:
+    """Return when a row ended; refuse one that began before the one above ended: a row twice, or of another run."""
+    if begin_s < before_s - _CLOCK_S:
+        source.refuse("begins before the row above ended; give each run a file of its own, and no row twice", line)
+    return end_s
+
+
 def _delay_name(name: str) -> str:
     """Return the metric of a response time: its name in the scenario, ``rtd1`` for number 1."""
     return f"rtd{name}" if name.isdigit() else name
@@ -57,8 +67,10 @@ _DATE, _TIME, _NAME = "Date_ms", "response_time_ms", "rtd_no"
 @importer("sipp-rtt", "SIPp -trace_rtt", lambda text: text.startswith(f"{_DATE};{_TIME};{_NAME}"))
 def _read_rtt(source: Source) -> list[Figure]:
     values: dict[str, list[float]] = {}
+    before_s = -math.inf
     for line, row in _table(source, (_DATE, _TIME, _NAME)):
         at_s = source.number(row[_DATE], line, _DATE) / 1e3
+        before_s = _in_order(source, line, before_s, at_s, at_s)
         if not row[_NAME].strip():
             source.refuse("the cell is empty", line, _NAME)
         delay_ms = source.number(row[_TIME], line, _TIME)
@@ -79,8 +91,10 @@ _MESSAGE = re.compile(r"[0-9]+_(?!Pause_).+_(Sent|Recv|Retrans|Timeout|Unexp|Los
 def _read_counts(source: Source) -> list[Figure]:
     before: dict[str, float] = {}
     after: dict[str, float] = {}
+    before_s = -math.inf
     for line, row in _table(source, ("ElapsedTime",)):
         at_s = _span_s(source, row["ElapsedTime"], line, "ElapsedTime")
+        before_s = _in_order(source, line, before_s, at_s, at_s)
         totals = {name: source.number(cell, line, name) for name, cell in row.items() if _MESSAGE.fullmatch(name)}
         if at_s <= source.window.start_s:
             before = totals
@@ -116,8 +130,10 @@ def _read_stat(source: Source) -> list[Figure]:
     spans: list[float] = []
     counts: dict[str, list[float]] = {name: [] for name in (*_CALLS, "failed")}
     last: tuple[int, dict[str, str]] | None = None
+    before_s = -math.inf
     for line, row in _table(source, _NEEDED):
         start, begin, end = (_epoch_s(source, row[column], line, column) for column in _NEEDED[:3])
+        before_s = _in_order(source, line, before_s, begin, end)
         last = line, row
         if end > begin and source.window.holds(begin - start, end - start):
             spans.append(end - begin)
@@ -143,6 +159,8 @@ def _response_times(source: Source, line: int, row: dict[str, str]) -> list[Figu
             continue
         deviation = f"{_PREFIX}{name}StDev{_SUFFIX}"
         statistics = {"mean": 1e3 * _span_s(source, cell, line, column)}
+        if not statistics["mean"] and row.get("SuccessfulCall(C)") == "0":
+            continue  # of no response, for which SIPp writes 0
         if deviation in row:
             statistics["sd"] = 1e3 * _span_s(source, row[deviation], line, deviation)
         figures.append(Figure(_delay_name(name), "ms", statistics))
@@ -218,7 +236,6 @@ def _calls(source: Source, counters: dict[str, tuple[int, str]]) -> list[Figure]
     failed, done = value("Failed call"), value("Successful call")
     figures += of_share("failed", failed, failed + done)
     for name, (line, text) in counters.items():
-        if name.startswith("Response Time "):
-            metric = _delay_name(name.removeprefix("Response Time "))
-            figures.append(Figure(metric, "ms", {"mean": 1e3 * _span_s(source, text, line, name)}))
+        if name.startswith("Response Time ") and ((seconds := _span_s(source, text, line, name)) or done):
+            figures.append(Figure(_delay_name(name.removeprefix("Response Time ")), "ms", {"mean": 1e3 * seconds}))
     return figures
