@@ -333,9 +333,11 @@ def test_without_the_extra_it_is_named(monkeypatch):
     from vftsim.report import html
 
     html._template.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install 'vftsim\[report\]'"):
-        html.check_extra()
+    for module in ("jinja2", "markupsafe"):  # the second comes with the first
+        monkeypatch.setitem(__import__("sys").modules, module, None)
+    for make in (html.check_extra, lambda: html.page("", []), lambda: html.fragment("", [])):
+        with pytest.raises(UsageError, match=r"pip install 'vftsim\[report\]'"):
+            make()
     html._template.cache_clear()
 
 

@@ -66,10 +66,11 @@ def asset(name: str) -> str:
 
 
 def _rendered(title: str, blocks: Sequence[Block], *, is_whole: bool, has_style: bool = True) -> str:
+    template = _template()  # it says which extra is missing; what follows comes with it
     from markupsafe import Markup  # noqa: PLC0415 - of the extra
 
     style, script = (Markup(asset(name)) for name in ("page.css", "page.js"))
-    text = _template().render(
+    text = template.render(
         page=_arranged(title, blocks), is_whole=is_whole, style=style if has_style else "", script=script
     )
     return text.encode(errors="backslashreplace").decode()  # bytes of a file's name that are no UTF-8

@@ -28,6 +28,7 @@ from vftsim.report.pictures import write_charts
 from vftsim.spec.suggest import together
 from vftsim.study.figures.frames import DataFrame, csv_text, rows
 from vftsim.study.runs.model import in_yaml
+from vftsim.study.runs.versions import ELSEWHERE, NONE, parts_elsewhere
 from vftsim.study.store.opened import read_answer, read_data, read_manifest
 from vftsim.study.store.store import ANSWER, MANIFEST, Store
 
@@ -359,9 +360,11 @@ def refuse_another(folder: Path, digests: Collection[str], seed: int) -> None:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     before = manifest.get("asked")
     if before and digests and (set(before).isdisjoint(digests) or manifest["seed"] != seed):
+        made_with, now = manifest.get("versions", {}).get(ELSEWHERE, NONE), parts_elsewhere()
+        changed = "" if made_with == now else f" ({ELSEWHERE}: {now}, not {made_with})"
         raise UsageError(
-            f"'{folder}' tells of another model or seed, and what is asked now would take its place; choose another "
-            "name, or --force to replace it"
+            f"'{folder}' tells of another model or seed{changed}, and what is asked now would take its place; choose "
+            "another name, or --force to replace it"
         )
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
@@ -22,9 +24,9 @@ from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.versions import different
+from vftsim.study.runs.versions import different, source_elsewhere
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.opened import last_generation, read_manifest, stored, stored_of
+from vftsim.study.store.opened import last_generation, read_manifest, refuse_lacking, spec_of, stored, stored_of
 from vftsim.study.store.store import Opening, Store
 
 _RECORDS = ("run", "compare", "study", "sweep")
@@ -78,7 +80,10 @@ def stored_run(folder: Path, run: int) -> StoredRun:
     replication, number = divmod(run, len(points))
     point = points[number]
     if digest_of(point) != point.sha256:
-        raise UsageError(f"'{folder}': this version of vftsim reads the model of point {number} as another one")
+        elsewhere = "".join(f", or the source of {name} has changed" for name in source_elsewhere(point.spec))
+        raise UsageError(
+            f"'{folder}': this version of vftsim reads the model of point {number} as another one{elsewhere}"
+        )
     return StoredRun(run, point, replication, manifest["seed"])
 
 
@@ -128,7 +133,7 @@ def _points(folder: Path) -> list[StoredPoint]:
     kinds = design_of(manifest).get(PROTECTION)
     values = [{PROTECTION: kind} for kind in kinds] if kinds else [{}] * len(manifest["models"])
     return [
-        StoredPoint(n, model["label"], of_model, ModelSpec.model_validate(model["resolved"]), model["sha256"])
+        StoredPoint(n, model["label"], of_model, spec_of(model["resolved"], manifest), model["sha256"])
         for n, (model, of_model) in enumerate(zip(manifest["models"], values, strict=True))
     ]
 
@@ -171,7 +176,9 @@ def read_points(folder: Path) -> list[StoredPoint]:
         return [_point(data["models"], entry) for entry in data["points"]]
     except FileNotFoundError:
         raise UsageError(f"'{folder}' has no {NAME}: it holds no finished design of experiments") from None
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        if isinstance(error, ValidationError):
+            refuse_lacking(error, read_manifest(folder))
         raise UsageError(f"'{folder / NAME}' is damaged; the command that made '{folder}' writes it again") from None
 
 

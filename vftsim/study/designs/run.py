@@ -35,6 +35,7 @@ from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import Row, Summary, figures_in, of_no_run, short_owner, summary_table, tables
 from vftsim.study.figures.validity import MARK, Missing, is_of_load_outside, missing_in, outside_phases, rows_of
 from vftsim.study.runs.model import Model, in_yaml
+from vftsim.study.runs.versions import source_elsewhere
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.opened import identity, model_of, read_manifest, records_of
 from vftsim.study.store.store import MANIFEST
@@ -168,7 +169,7 @@ def run_study(
     execution.check(replications)
     of_model, store = identity(model, execution.seed), execution.store
     if store is not None:
-        store.check_only(of_model)
+        store.check_only(of_model, source_elsewhere(model.spec))
     stored = store.numbers(of_model) if store is not None else []
     # Replications beyond those asked for are kept: a result never shrinks by being continued.
     target = max(replications, *(n + 1 for n in stored), 0)

@@ -19,6 +19,7 @@ from vftsim.files import sha256_of
 from vftsim.spec import DURATION, Document, format_duration, json_schema, list_shipped, read_document
 from vftsim.study.figures.validity import as_fitted, with_changes, without_foreign_measure
 from vftsim.study.runs.estimate import events_of
+from vftsim.study.runs.versions import ELSEWHERE, source_elsewhere
 from vftsim.study.runs.workers import deferred_interrupts
 
 
@@ -63,8 +64,12 @@ class Model:
         return data
 
     def digest(self) -> str:
-        """Return the SHA-256 of the resolved model; equal for equal models, whatever their files."""
-        return sha256_of(self.resolved())
+        """Return the SHA-256 of the resolved model, and of the source of its parts that come from elsewhere.
+
+        It is equal for equal models, whatever their files.
+        """
+        elsewhere, resolved = source_elsewhere(self.spec), self.resolved()
+        return sha256_of({**resolved, ELSEWHERE: elsewhere} if elsewhere else resolved)
 
     def scaled(self, factor: float) -> Model:
         """Return the model with its measured time scaled by a factor above 0."""

@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from vftsim._version import __version__
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -25,7 +27,7 @@ from vftsim.spec.shipped import PACKAGE
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import not_covered
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.versions import installed_engine, versions
+from vftsim.study.runs.versions import ELSEWHERE, NONE, installed_engine, versions
 from vftsim.study.store.database import DATABASE, Ledger, check_directory, damage, reading, unsound
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
@@ -137,17 +139,34 @@ def _unread(folder: Path, name: str, why: str) -> UsageError:
 
 
 def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
-    """Return a model of a result as it was simulated; refuse one that this version cannot read."""
+    """Return a model of a result as it was simulated; refuse one that cannot be read here."""
     about = manifest["models"][number]
+    spec = spec_of(about["resolved"], manifest)
+    return Model(about["label"], spec, tuple(about["set"]), tuple(about["notes"]))
+
+
+def spec_of(resolved: Mapping[str, Any], manifest: Mapping[str, Any]) -> ModelSpec:
+    """Return the spec of a resolved model of a result; refuse one of another version, and one whose parts lack here."""
     try:
-        spec = ModelSpec.model_validate(about["resolved"])
+        return ModelSpec.model_validate(resolved)
     except (ValueError, VftsimError) as error:
+        refuse_lacking(error, manifest)
         first = str(error).partition("\n")[0]
         raise UsageError(
             f"the result is of vftsim {manifest.get('vftsim')}, whose models this version does not read ({first}); "
             "run it again"
         ) from None
-    return Model(about["label"], spec, tuple(about["set"]), tuple(about["notes"]))
+
+
+def refuse_lacking(error: Exception, manifest: Mapping[str, Any]) -> None:
+    """Refuse a result that is not read because parts of its models are not installed, by their kinds."""
+    found = error.errors() if isinstance(error, ValidationError) else []
+    unknown = [each for each in found if each["type"] == "union_tag_invalid"]
+    if unknown:
+        kinds = ", ".join(f"'{each['ctx']['tag']}' ({'.'.join(map(str, each['loc']))})" for each in unknown)
+        made_with = manifest.get("versions", {}).get(ELSEWHERE, NONE)
+        made_by = "" if made_with == NONE else f"; {ELSEWHERE} when it was made: {made_with}"
+        raise UsageError(f"the result has parts that are not installed here: {kinds}{made_by}") from None
 
 
 _OF_RUNS = identity_of("", 0).keys()

@@ -137,13 +137,19 @@ class Store:
         )
         return [(json.loads(identity), count) for identity, count in rows]
 
-    def check_only(self, identity: Mapping[str, Any]) -> None:
-        """Refuse to go on with another study than the one that is there, and say in what they differ."""
+    def check_only(self, identity: Mapping[str, Any], elsewhere: Iterable[str] = ()) -> None:
+        """Refuse to go on with another study than the one that is there, and say in what they differ.
+
+        A model is another one, too, if the source of a part from ``elsewhere`` has changed.
+        """
         for other, _ in self.studies():
             different = [key for key in (*identity, *other) if identity.get(key) != other.get(key)]
             if different:
+                words = ", ".join(dict.fromkeys(different))
+                if "model" in different and (names := " and ".join(elsewhere)):
+                    words += f": its values, or the source of {names}"
                 raise UsageError(
-                    f"'{self.folder}' holds another study (different {', '.join(dict.fromkeys(different))}); "
+                    f"'{self.folder}' holds another study (different {words}); "
                     "it cannot be continued; choose another name, or --force to replace it"
                 )
 
