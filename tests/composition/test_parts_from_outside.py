@@ -17,6 +17,19 @@ from vftsim.study.figures.summary import Summary
 check_names(Summary([(0, record)]).rows, [load("model.yaml", ModelSpec)])
 """
 """Every figure that the run has is known before it."""
+EXPLAIN = """
+import vftsim
+from vftsim.tracing.explain import explain
+
+trace = vftsim.trace("model.yaml", 0.2, 1.0)
+alone = min(trace.packets, key=lambda packet: packet.delay_ns)
+assert {part.name: part.length_ns for part in explain(alone, trace)} == {
+    "wire, there and back": 20_000,
+    "guest driver: works": 5_000,
+    "application: waits and works": 252_500,
+}
+"""
+"""A program that marks nothing of its work is in the decomposition of its packets' time all the same."""
 BLOCK = re.compile(r"^```(?P<language>python|toml|yaml|text)(?: part)?\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 POINT = re.compile(r'\[project\.entry-points\."(?P<group>.+)"\]\n(?P<name>\w+) = "(?P<module>\w+)"\n')
 
@@ -46,8 +59,9 @@ def test_the_worked_example_runs(page: str, engine: str, tmp_path: Path) -> None
     part, program = found["python"]
     install(tmp_path, found["toml"][0], part)
     (tmp_path / "model.yaml").write_text(found["yaml"][0], encoding="utf-8")
-    (tmp_path / "program.py").write_text(f'ENGINE = "{engine}"\n{program}{CHECK}', encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+    checks = CHECK + (EXPLAIN if (page, engine) == ("add-an-application", "simpy") else "")
+    (tmp_path / "program.py").write_text(f'ENGINE = "{engine}"\n{program}{checks}', encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT))), "VFTSIM_ENGINE": engine}
     ran = subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

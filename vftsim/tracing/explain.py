@@ -73,6 +73,8 @@ def _between(before: int, boundary: int) -> str:
         return "waits for room"
     if boundary == marks.RETURNED and before != marks.DELIVERED:
         return "leaves the host"
+    if boundary == marks.PUT_OUT and before == marks.ENTERED:
+        return "application: waits and works"  # it marks neither itself
     return _BETWEEN.get(boundary, "leaves the host")
 
 

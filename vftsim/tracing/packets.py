@@ -90,6 +90,8 @@ class PacketTrace:
     """Which exchange of its stream it belongs to; 0: a stream is one."""
     is_last: bool = True
     """Whether the exchange can be over when a client has it; never of traffic that waits for no answer."""
+    left_bytes: int = 0
+    """Of its message over TCP, still to come in further windows."""
 
     @property
     def begin_ns(self) -> int:
@@ -168,13 +170,14 @@ class PacketReader:
     def _take(self, passed: Passed) -> None:
         boundary, time_ns = passed.boundary, passed.time_ns
         identity, packet = self._alive.get(passed.packet, (None, None))
-        if packet is None or identity != (passed.flow, passed.stream) or _begins(packet, boundary, time_ns):
+        if packet is None or identity != (passed.flow, passed.stream) or _begins(packet, passed):
             if packet is not None:
                 self._end(passed.packet, packet, "taken in")
             packet = self._new(passed)
             self._alive[passed.packet] = (passed.flow, passed.stream), packet
         name = self._of_stages.get((boundary, passed.place)) or _NAMES[boundary]
         packet.marks.append(Mark(name, time_ns, passed.spent_ns, boundary))
+        packet.left_bytes = passed.left_bytes
         if boundary in _ENDS:
             # Of a message over TCP windows are to come.
             packet.is_last &= passed.left_bytes == 0
@@ -209,10 +212,15 @@ class PacketReader:
             self.finished.append(packet_trace)
 
 
-def _begins(packet_trace: PacketTrace, boundary: int, time_ns: int) -> bool:
+def _begins(packet_trace: PacketTrace, passed: Passed) -> bool:
     """Tell whether a mark is of another packet than the one whose row it was."""
-    if boundary == marks.SENT:
-        return not (packet_trace.marks[-1].boundary == marks.ARRIVED and packet_trace.end_ns == time_ns)
-    if boundary == marks.PUT_OUT:
-        return packet_trace.marks[-1].boundary not in (marks.PROGRAM_DONE, marks.PUT_OUT, marks.RELEASED)
-    return boundary == marks.ARRIVED
+    last = packet_trace.marks[-1].boundary
+    if passed.boundary == marks.SENT:
+        return not (last == marks.ARRIVED and packet_trace.end_ns == passed.time_ns)
+    if passed.boundary == marks.PUT_OUT and last == marks.ENTERED and packet_trace.begun == CLIENT:
+        # A client's own packet, by a program that marks nothing; else another in its row, or a message's next window.
+        is_the_same = (packet_trace.entity, packet_trace.message) == (passed.entity, passed.message)
+        return not is_the_same or packet_trace.left_bytes > 0
+    if passed.boundary == marks.PUT_OUT:
+        return last not in (marks.PROGRAM_DONE, marks.PUT_OUT, marks.RELEASED)
+    return passed.boundary == marks.ARRIVED
