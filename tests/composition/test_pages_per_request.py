@@ -1,5 +1,7 @@
 """Pages that packets dirty, by application: counted once each, said where costs are printed."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from vftsim.composition.run import Run
@@ -7,7 +9,7 @@ from vftsim.composition.without_effect import without_effect
 from vftsim.platform.io.paths.moderated import guest_nics
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.memory import memories
-from vftsim.study.figures.protection_costs import cost_notes
+from vftsim.study.figures.protection_costs import cost_notes, pages_of_requests
 from vftsim.workloads.parts import APPLICATIONS
 
 from .composed import checked, interface, relay
@@ -96,6 +98,8 @@ def test_pages_are_printed_with_the_costs():
     batch = {"applications": {"jobs": {"kind": "batch"}}, "interfaces": {}, "protection": REMUS}
     (note,) = cost_notes(checked({"domains": {"server": batch}, "workloads": {}}))
     assert "no application takes packets; jobs: what computing touches and transactions write" in note
+    without = SimpleNamespace(applications={"store": SimpleNamespace(speaks="calls", pages_a_packet=None)})
+    assert pages_of_requests(without, None).startswith("packets received dirty no pages; store: what computing touches")
 
 
 def test_a_number_that_nothing_reads_is_named():

@@ -57,7 +57,9 @@ def pages_of_requests(domain: DomainSpec, every: float | None) -> str:
         return f"each packet received dirties {every:g} pages"
     pages_by_application = {key: each.pages_a_packet for key, each in domain.applications.items()}
     counts = [f"{pages:g} ({key})" for key, pages in pages_by_application.items() if pages is not None]
-    counted = f"each packet received dirties {listing(counts)} pages" if counts else "no application takes packets"
+    take_any = any(each.speaks for each in domain.applications.values())
+    none = "packets received dirty no pages" if take_any else "no application takes packets"
+    counted = f"each packet received dirties {listing(counts)} pages" if counts else none
     free = [key for key, pages in pages_by_application.items() if pages is None]
     return f"{counted}; {listing(free)}: what computing touches and transactions write" if free else counted
 
