@@ -10,8 +10,11 @@ from parameter_tables import DOCS, pages, rendered, shown, table
 
 from vftsim.composition import hosts, model
 from vftsim.platform.cpu.parameters import schedulers
+from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.io import packet
 from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.protection.faults import FAULTS
+from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
 from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
@@ -30,6 +33,25 @@ _BASE = (
 )
 _REGISTRIES = (schedulers(), io_paths(), protections(), FAULTS, APPLICATIONS, WORKLOADS)
 _SPECS = [*_BASE, *(spec for registry in _REGISTRIES for spec in registry.values())]
+
+
+_ASKED = {
+    "add-a-scheduler": (scheduler, "platform.cpu.scheduler"),
+    "add-a-path": (packet.path, "platform.io.packet"),
+    "add-an-application": (packet.application, "platform.io.packet", "platform.io.disk"),
+    "add-a-workload": (packet.workload, "platform.io.packet"),
+    "add-a-protection-mechanism": (protection, "platform.protection.guard", "platform.protection.mechanism"),
+}
+"""Of each page on a part of one's own its sort, and where stands what any of them may be asked."""
+
+
+@pytest.mark.parametrize("page", _ASKED)
+def test_what_a_part_is_asked_stands_on_its_page(page: str) -> None:
+    sort, *modules = _ASKED[page]
+    asked = [slot.__name__ for slot in sort.slots if slot.__module__.removeprefix("vftsim.") in modules]
+    text = (DOCS / "extend" / f"{page}.md").read_text(encoding="utf-8")
+    assert asked
+    assert [name for name in asked if not re.search(rf"`{name}[(`]", text)] == []
 
 
 def _name(page: Path) -> str:
