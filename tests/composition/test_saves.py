@@ -19,6 +19,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
 from vftsim.composition.saves import CannotNoteError, SavedStateWarning, notes_of
 from vftsim.errors import VftsimError
+from vftsim.outcome import Outcome, declare
 from vftsim.spec import Spec
 from vftsim.study.runs.model import load_model, shipped_models
 
@@ -335,6 +336,37 @@ def test_a_part_from_outside_goes_back_if_it_says_what_it_remembers_and_is_named
     assert built + back == passes
     assert record == plain
     assert count == counted == 78
+
+
+SEEN: list[int] = []
+
+
+class OutsideOutcome(Outcome):
+    """What a part from outside has measured."""
+
+    answers: int = declare.total()
+
+
+def test_a_function_from_outside_is_noted_with_what_it_names():
+    """As a program's `measured` and `in_flight` are, which the pages write as closures."""
+    counted = [1]
+    held = [lambda: OutsideOutcome(answers=len(SEEN) + counted[0], seconds=1.0)]
+    notes = notes_of([held, held[0]()])
+    SEEN.append(1)
+    counted[0] = 2
+    for put_back in notes:
+        put_back()
+    assert (SEEN, counted) == ([], [1])
+
+
+def test_a_function_from_outside_that_imports_is_not_noted():
+    def drawn_elsewhere() -> float:
+        import random
+
+        return random.random()
+
+    with pytest.raises(CannotNoteError, match="sets globals or imports"):
+        notes_of(drawn_elsewhere)
 
 
 class OutsideSpec(Spec):

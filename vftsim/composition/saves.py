@@ -7,13 +7,14 @@ faults keeps a state now and then, a few MB each, and goes back to the last that
 The engine says what is its state.  The driver is Python objects, in parts that nobody has to write for this: they are
 walked through, and the contents of whatever can change are noted, to be put back into the same objects.
 
-Only what is known is noted: containers, arrays and generators of these very types, specs, and objects of this package's
-own classes.  A part from outside, which may keep something where nobody looks, says itself what is its state
-(:class:`Rewindable`).  Anything else (an iterator, a file, a lock, an object, function or class from outside that does
-not) means that nothing is kept, and a warning names it.  The next pass then begins at time 0: the same result, only
-later.
+Only what is known is noted: containers, arrays and generators of these very types, specs, outcomes, and objects of this
+package's own classes.  A part from outside, which may keep something where nobody looks, says itself what is its state
+(:class:`Rewindable`).  A function from outside is noted with what it names: its globals, too, unless it sets them.
+Anything else (an iterator, a file, a lock, an object or class from outside that does not say) means that nothing is
+kept, and a warning names it.  The next pass then begins at time 0: the same result, only later.
 """
 
+import dis
 import io
 import mmap
 import struct
@@ -31,6 +32,7 @@ from numpy.random import BitGenerator, Generator
 from vftsim.kernel import Chain, Engine, Failure, Family, Kind, Linked, Sort, Table
 from vftsim.kernel.declare import Part
 from vftsim.kernel.engine import RewindableEngine
+from vftsim.outcome import Outcome
 from vftsim.spec.base import Spec
 
 EVENTS_BETWEEN = 500_000
@@ -155,6 +157,8 @@ def _looked_into(obj: Any) -> Iterator[Look]:
     look_into = _LOOKS.get(type(obj))
     if look_into is not None:
         yield from look_into(obj)
+    elif isinstance(obj, type) and issubclass(obj, (Spec, Outcome)):
+        pass  # declarations, whoever has made them
     elif isinstance(obj, (type, types.ModuleType)):
         _check_known(obj.__name__ if isinstance(obj, types.ModuleType) else obj.__module__, obj)
     elif isinstance(obj, (np.generic, np.dtype)):
@@ -168,7 +172,7 @@ def _looked_into(obj: Any) -> Iterator[Look]:
     elif _is_rewindable(obj):
         yield partial(obj.restore, obj.save()), []
     else:
-        if not isinstance(obj, Spec):  # frozen, whoever has made its class
+        if not isinstance(obj, (Spec, Outcome)):  # values of what is declared, whoever has made its class
             _check_known(type(obj).__module__, obj)
         if not isinstance(obj, _DECLARED):
             yield from _by_type(obj)
@@ -256,12 +260,24 @@ def _builtin(obj: types.BuiltinMethodType) -> Iterator[Look]:
 
 
 def _function(obj: types.FunctionType) -> Iterator[Look]:
-    _check_known(obj.__module__, obj)
+    if (obj.__module__ or "").partition(".")[0] not in PACKAGES:
+        yield None, _named_by(obj, obj.__code__)
     yield None, [*(obj.__defaults__ or ()), *(obj.__kwdefaults__ or {}).values()]
     yield from _dict(vars(obj))
     for cell in obj.__closure__ or ():
         value = _in_cell(cell)
         yield partial(_put_cell, cell, value), [] if value is _UNSET else [value]
+
+
+_ELSEWHERE = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME"})
+
+
+def _named_by(thing: types.FunctionType, code: types.CodeType) -> list[Any]:
+    """Return the globals that a function names; refuse one that sets any, or imports."""
+    if any(each.opname in _ELSEWHERE for each in dis.get_instructions(code)):
+        raise CannotNoteError(f"a {type(thing).__name__} of {thing.__module__} that sets globals or imports")
+    inside = [each for inner in code.co_consts if isinstance(inner, types.CodeType) for each in _named_by(thing, inner)]
+    return [thing.__globals__[name] for name in code.co_names if name in thing.__globals__] + inside
 
 
 def _in_cell(cell: types.CellType) -> Any:
