@@ -37,7 +37,7 @@ def test_pure_delay_by_hand():
     ("delay_ms", "off"), [(20, 0.25), (100, 0.25), (150, 0.25), (177, 0.9), (200, 0.25), (300, 0.25)]
 )
 def test_the_line_that_planners_use_is_near_up_to_300_ms(delay_ms, off):
-    """Cole and Rosenbluth 2001 fitted Id = 0.024 d + 0.11 (d - 177.3) to G.107 for such delays; its kink is furthest."""
+    """Cole and Rosenbluth (2001) fitted 0.024 d + 0.11 (d - 177.3) to G.107 for such delays; its kink is furthest."""
     line = 0.024 * delay_ms + 0.11 * max(0.0, delay_ms - 177.3)
     assert e_model(delay_ms, 0.0).r_factor == pytest.approx(93.2 - line, abs=off)
 

@@ -272,12 +272,12 @@ def _function(obj: types.FunctionType) -> Iterator[Look]:
 _ELSEWHERE = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME"})
 
 
-def _named_by(thing: types.FunctionType, code: types.CodeType) -> list[Any]:
+def _named_by(obj: types.FunctionType, code: types.CodeType) -> list[Any]:
     """Return the globals that a function names; refuse one that sets any, or imports."""
     if any(each.opname in _ELSEWHERE for each in dis.get_instructions(code)):
-        raise CannotNoteError(f"a {type(thing).__name__} of {thing.__module__} that sets globals or imports")
-    inside = [each for inner in code.co_consts if isinstance(inner, types.CodeType) for each in _named_by(thing, inner)]
-    return [thing.__globals__[name] for name in code.co_names if name in thing.__globals__] + inside
+        raise CannotNoteError(f"a {type(obj).__name__} of {obj.__module__} that sets globals or imports")
+    inside = [each for inner in code.co_consts if isinstance(inner, types.CodeType) for each in _named_by(obj, inner)]
+    return [obj.__globals__[name] for name in code.co_names if name in obj.__globals__] + inside
 
 
 def _in_cell(cell: types.CellType) -> Any:
