@@ -18,7 +18,8 @@ import pytest
 from loky.process_executor import BrokenProcessPool
 from programs import started
 
-from vftsim.errors import WorkerLostError
+from vftsim.errors import UsageError, WorkerLostError
+from vftsim.platform.cpu.parameters import schedulers
 from vftsim.study.runs import workers
 from vftsim.study.runs.workers import Workers, _suspects_last, deferred_interrupts
 
@@ -54,6 +55,22 @@ def is_there(pid):
     with suppress(ProcessLookupError, FileNotFoundError):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     return False
+
+
+def _process_of(_):
+    return os.getpid()
+
+
+def test_parts_of_a_script_are_run_in_its_own_process(monkeypatch):
+    """No worker can import them: what it was sent of them was another kind, which no kernel knew."""
+    registry = schedulers()
+    mine = type("Mine", (registry["round_robin"],), {"__module__": "__main__"})
+    monkeypatch.setitem(registry._parts, "mine", mine)
+    with pytest.warns(UserWarning, match="^Mine stands in the script or notebook itself: workers need it in a module"):
+        assert Workers(_process_of, 2).in_order([1, 2]) == [os.getpid()] * 2
+    monkeypatch.setattr(workers, "clusters", [None, loky])
+    with pytest.raises(UsageError, match=r"^Mine stands"):
+        Workers(_process_of, 2).in_order([1, 2])
 
 
 class _Circle:

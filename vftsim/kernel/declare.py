@@ -304,7 +304,8 @@ class Sort:
     def kind(self, name: str, base: Kind | None = None) -> Kind:
         """Declare a kind of this sort; what it does not implement it does as ``base``, if it varies another one."""
         if name in self.kinds:
-            raise TypeError(f"there are two kinds of {self.name} named {name}")
+            again = "one that is to change needs a new process (a notebook: a new kernel)"
+            raise TypeError(f"there are two kinds of {self.name} named {name}; {again}")
         new_kind = self.kinds[name] = Kind(name, self, base)
         return new_kind
 

@@ -82,7 +82,7 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
         if self._in_use:
             raise TypeError(
                 f"{self.family} kind '{kind}' comes too late: a model with a {self.family} is in use; "
-                "import the part's module before the first model is made"
+                "import the part's module before the first model is made (a notebook needs a new kernel for it)"
             )
         self._parts[kind] = cast(type[S], part)
         return part

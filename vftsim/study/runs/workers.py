@@ -29,6 +29,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from vftsim.composition.one_kernel import make_ready
 from vftsim.errors import UsageError, WorkerLostError
+from vftsim.spec.registry import REGISTRIES
 from vftsim.study.figures.frames import import_meanwhile
 
 T = TypeVar("T")
@@ -147,9 +148,14 @@ class Workers(Generic[T, R]):
             yield numbered
 
     def _done(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        here_only = _only_here()
         if (cluster := the_cluster()) is not None:
+            if here_only:
+                raise UsageError(here_only)
             return cluster.map_unordered(self.function, tasks, self.notify)
         if is_here(self.jobs, len(tasks)):
+            if here_only and self.jobs > 1 and len(tasks) > 1:
+                warnings.warn(f"{here_only}; everything is computed in this process", stacklevel=2)
             return ((index, applied(self.function, task)) for index, task in enumerate(tasks))
         return in_processes(self.function, tasks, self.jobs, self.notify)
 
@@ -158,7 +164,14 @@ class Workers(Generic[T, R]):
 
 
 def is_here(jobs: int, tasks: int) -> bool:
-    return the_cluster() is None and (jobs == 1 or tasks == 1)
+    return the_cluster() is None and (jobs == 1 or tasks == 1 or bool(_only_here()))
+
+
+def _only_here() -> str:
+    """Return why no other process can compute what this one can: a part that it has imported from no module."""
+    parts = (part for registry in REGISTRIES for part in registry.values())
+    in_script = next((part.__name__ for part in parts if part.__module__ == "__main__"), "")
+    return f"{in_script} stands in the script or notebook itself: workers need it in a module" if in_script else ""
 
 
 def in_processes(
