@@ -72,6 +72,8 @@ def test_scatter_beyond_the_scale_makes_data_say_less():
     assert identification(sensitivity, 1.0).identified(0)
     assert not identification(sensitivity, 10.0).identified(0)
     assert identification(sensitivity, 0.01).remaining == identification(sensitivity, 1.0).remaining
+    (line,) = undetermined(["a"], identification(sensitivity, 10.0))
+    assert line.startswith("a (too little beside the scatter of the residuals: the data leave 87 %")
 
 
 def test_an_interval_that_fills_its_box_tells_nothing():

@@ -201,6 +201,32 @@ def test_a_use_of_cpu_that_there_cannot_be_is_refused(lab, capsys, command, cell
         assert f"cpu.csv:4: small: cpu.small is {use} of a CPU in 'bare', 'odd': it is from 0 to 100 %" in told
 
 
+@pytest.mark.parametrize("command", [["calibrate", "fit.yaml"], ["validate", "validation.yaml"]])
+def test_a_run_without_settings_of_its_phase_is_refused_where_others_have_them(lab, capsys, command):
+    """It was played as the model is, here 300 where 1200 was measured, and compared."""
+    text = (lab / command[1]).read_text().replace("  odd: [domains.large.weight=1200]\n", "")
+    (lab / command[1]).write_text(text)
+    assert main([command[0], str(lab / command[1]), "-q", "-j", "1"]) == 2
+    told = capsys.readouterr().err
+    assert "phases: there are none for 'odd', which is played; write them, or 'odd: []' if it has none" in told
+
+
+def test_a_target_of_what_was_not_measured_is_refused_and_not_missed(lab, capsys):
+    text = VALIDATION.replace("quantities: [cpu.small], points", "quantities: [cpu.smal], points")
+    (lab / "validation.yaml").write_text(text)
+    assert main(["validate", str(lab / "validation.yaml"), "-q", "-j", "1"]) == 2
+    assert "quantities: nothing called 'cpu.smal' was measured; did you mean 'cpu.small'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("cell", "is_told"), [("20,80", False), ("90,10", True)])
+def test_what_the_fitted_model_is_far_from_is_told(lab, capsys, cell, is_told):
+    """A guest's share does not grow with the other's weight: 51 beside 300 and 90 beside 1200 no weight gives."""
+    (lab / "cpu.csv").write_text(CPU.replace("20,80", cell))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 0
+    told = " ".join("".join(capsys.readouterr()).split())
+    assert ("warning: scales from the fit: cpu.small in 'bare/" in told) is is_told
+
+
 @pytest.mark.parametrize(("most", "is_cut"), [(1, True), (20, False)])
 def test_a_search_that_its_limit_ended_is_told(lab, capsys, most, is_cut):
     """Of one evaluation the value is that of the start, whatever was measured."""
@@ -285,6 +311,7 @@ def test_the_median_and_the_range_of_repeats_decide():
 
 def test_held_out_rows_are_not_written_where_there_are_none(lab, capsys):
     (lab / "dataset.yaml").write_text(DATASET.replace("cpu.small", "cpu.s").replace("cpu.large", "cpu.l"))
+    (lab / "validation.yaml").write_text(VALIDATION.replace("[cpu.small]", "[cpu.s]"))
     words = ["validate", str(lab / "validation.yaml"), "-q", "-j", "1", "--held-out", str(lab / "rows.json")]
     assert main(words) == 1
     assert "warning: no row is held out and of a kind that errors are learned of" in capsys.readouterr().err

@@ -35,7 +35,10 @@ def planned(
     runs = [run for run in labels if run[0] in environments]
     check_environments(tree, dict(runs), read_dataset(dataset).spec.environments)
     plays = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
-    check_measured(tree.at("quantities"), spec.quantities, read_dataset(dataset).units())
+    units = read_dataset(dataset).units()
+    check_measured(tree.at("quantities"), spec.quantities, units)
+    for number, target in enumerate(spec.targets):
+        check_measured(tree.at("targets", number, "quantities"), target.quantities, units)
     plays.models = run_models(tree, spec, runs, settings)
     check_cpu(dataset, plays.models)
     plays.shown = [Model(name, each) for name, each in plays.models.items()]

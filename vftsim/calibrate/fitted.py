@@ -304,7 +304,10 @@ class DrawableFit:
 
         Refuses a model that lacks a key.
         """
-        values = {name: float(read(spec, name)) for name in self.values}
+        try:
+            values = {name: float(read(spec, name)) for name in self.values}
+        except UsageError as error:
+            raise UsageError(f"{error}, which '{self.name}' fits") from None
         return {name: value for name, value in values.items() if name not in self.limited or value not in (0.0, 1.0)}
 
 

@@ -147,10 +147,15 @@ def elsewhere(
     }
 
 
+def _is_told_alone(squares: float) -> bool:
+    """Whether a parameter of so much effect, squared, in deviations of a residual, would be told if it were alone."""
+    return (1.0 + squares * _BOX_VARIANCE) * MOST_REMAINING**2 >= 1.0
+
+
 def _partners(parameter: int, scaled: Array) -> tuple[int, ...]:
     """Return the others that take over most of what a parameter moves; none if it is not told even alone."""
     column, others = scaled[:, parameter], [i for i in range(scaled.shape[1]) if i != parameter]
-    if not others or (1.0 + column @ column * _BOX_VARIANCE) * MOST_REMAINING**2 < 1.0:
+    if not others or not _is_told_alone(float(column @ column)):
         return ()
     rest = scaled[:, others]
     taken = np.linalg.solve(rest.T @ rest + np.eye(len(others)) / _BOX_VARIANCE, rest.T @ column)
@@ -166,6 +171,8 @@ def undetermined(names: list[str], identified: Identification) -> list[str]:
             continue
         others = [names[j] for j in identified.partners[i]]
         why = f"only together with {', '.join(others)}" if others else "nothing in the data tells it"
+        if not others and _is_told_alone(identified.effect[i] ** 2):
+            why = "too little beside the scatter of the residuals"
         lines.append(
             f"{name} ({why}: the data leave {100 * identified.remaining[i]:.0f} % of the spread between its bounds; "
             f"moving it from bound to bound changes the residuals by {identified.effect[i]:.2g} scales)"

@@ -38,6 +38,7 @@ from vftsim.study.store.opened import identity_of, model_of, read_answer, read_m
 from vftsim.study.store.store import RunCache
 
 MOST_LABORATORIES = 1000
+_FAR_SCALES, _MOST_FAR = 10.0, 3
 _CUT = "the search ended after its {} evaluations, perhaps before the least squares: raise most_evaluations"
 _ROUNDING = 1e-9
 """Share of the box by which a fit that ended at a bound may lie beyond it."""
@@ -97,6 +98,7 @@ class Calibrated(Printed):
             *([_ends(self)] if fit.ends else []),
             *(_profile(self, each) for each in fit.profiles),
             *([_coverage(self)] if fit.coverage else []),
+            *_far(fit.residuals),
             *([Note(_CUT.format(definition.most_evaluations), warns=True)] if fit.is_cut else []),
             *(Note(f"not identified by the data: {note}", warns=True) for note in fit.not_identified),
         ]
@@ -243,6 +245,17 @@ def _identity(
 
 def _parameter(done: Calibrated, path: str, value: float) -> str:
     return in_unit(value, done.record["parameters"][path]["unit"])
+
+
+def _far(residuals: Mapping[tuple[str, str], float]) -> list[Block]:
+    """Return a warning of what the fitted model is farthest from, if that is no scatter."""
+    far = sorted((each for each in residuals.items() if abs(each[1]) > _FAR_SCALES), key=lambda each: -abs(each[1]))
+    if not far:
+        return []
+    named = ", ".join(f"{quantity} in '{phase}' by {value:+.0f}" for (phase, quantity), value in far[:_MOST_FAR])
+    more = f" and {len(far) - _MOST_FAR} more" if len(far) > _MOST_FAR else ""
+    causes = "a unit, a row that is no measurement, a setting of its run, or a model that does something else"
+    return [Note(f"warning: scales from the fit: {named}{more}: {causes}", warns=True)]
 
 
 def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:

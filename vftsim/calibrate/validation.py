@@ -9,6 +9,7 @@ model by themselves, each with its own settings.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,9 +27,10 @@ from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.definition import DatasetSpec
 from vftsim.labs.named_files import model_file
-from vftsim.labs.ramps import MeasuredRamps
+from vftsim.labs.ramps import BEFORE_THE_STEPS, MeasuredRamps
 from vftsim.spec import Items, Percent, PositiveDurationNs, Spec, find, json_schema, read_document
 from vftsim.spec.overrides import ORIGIN
+from vftsim.spec.suggest import shown
 from vftsim.spec.yaml_source import Node
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import Model, load_model
@@ -180,6 +182,8 @@ LAB_SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 """What returns the JSON Schema of a lab's files, by their kind."""
 
 
+_OF_RAMPS = re.compile(rf"{BEFORE_THE_STEPS}|step_[0-9]+")
+"""Phases that one run of a model has, whatever it is set to."""
 STOP_STEP = ("ramp", "stop_step")
 """Beside the figures of a ramp: the first step over its limit, 0 for none."""
 
@@ -250,6 +254,10 @@ def run_models(
     the last word is theirs.  Refuses a model that is not there, and a setting that does not fit it.
     """
     file, runs = model_file(tree.at("model"), "model"), list(runs)
+    for _, phase in runs:
+        if settings.phases and phase not in settings.phases and not _OF_RAMPS.fullmatch(phase):
+            needs = f"write them, or '{phase}: []' if it has none"
+            raise tree.at("phases").error(f"there are none for {shown(phase)}, which is played; {needs}", "phases")
     models = {f"{environment}/{phase}": _set(file, tree, environment, phase, further) for environment, phase in runs}
     for environment in settings.environments.keys() - {environment for environment, _ in runs}:
         _set(file, tree, environment, None)
