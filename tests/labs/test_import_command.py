@@ -127,6 +127,9 @@ MISTAKES = {
         {},
         "--rename: 'load' and 'completed' would both be called 'x'",
     ),
+    "rename to a percentile": ([RTT, "--rename", "rtd1=SES1/p50"], {}, "statistics (p95) come by themselves"),
+    "rename to no name": ([RTT, "--rename", "rtd1=a b"], {}, "--rename 'rtd1=a b': a metric is called by letters"),
+    "environment": ([STAT], {"environment": "a/b"}, "environment 'a/b': its runs are called environment/phase, so its"),
     "name": ([STAT], {"phase": "a\nb"}, "--phase needs a name"),
     "wrong kind": ([STAT, "--as", "sipp-rtt"], {}, "sipp_uac_stat.csv:1: has no column 'Date_ms'"),
 }

@@ -14,7 +14,8 @@ from vftsim.spec import Items, Spec
 
 STATISTICS = r"^(mean|sd|min|max|n|total|p[0-9]{1,2}(\.[0-9]{1,2})?)$"
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Metric = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*$", max_length=100)]
+METRIC = r"^[A-Za-z0-9_][A-Za-z0-9_./-]*$"
+Metric = Annotated[str, Field(pattern=METRIC, max_length=100)]
 
 
 class EnvironmentText(Spec):
@@ -155,6 +156,8 @@ class DatasetSpec(Spec):
 
     @model_validator(mode="after")
     def _of_described_environments(self) -> Self:
+        if slashed := next((name for name in self.environments if "/" in name), None):
+            raise ValueError(f"environment '{slashed}': its runs are called environment/phase, so its name has no '/'")
         for name, table in self.tables.items():
             constant = table.constant
             if constant.environment is not None and constant.environment not in self.environments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from vftsim.labs.importing import Window
 
 _NAME = "--{} needs a name of 1 to 200 characters without control characters"
+_RENAMED = "--rename '{}': a metric is called by letters, digits and '_./-', its statistics (p95) come by themselves"
 
 
 def import_lab(
@@ -138,11 +140,15 @@ def _window(start: str | None, until: str | None) -> Window:
 
 
 def _renames(texts: list[str] | None) -> dict[str, str]:
+    from vftsim.labs.definition import METRIC, STATISTICS
+
     names: dict[str, str] = {}
     for text in texts or []:
         old, sign, new = text.partition("=")
         if not (sign and old and new):
             raise UsageError(f"--rename '{text}' must be OLD=NEW, e.g. cpu/1=cpu")
+        if not re.match(METRIC, new) or re.match(STATISTICS, new.rpartition("/")[2]):
+            raise UsageError(_RENAMED.format(text))
         if other := next((each for each, name in names.items() if name == new and each != old), None):
             raise UsageError(f"--rename: '{other}' and '{old}' would both be called '{new}'")
         names[old] = new
