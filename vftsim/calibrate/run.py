@@ -39,7 +39,7 @@ from vftsim.study.store.store import RunCache
 
 MOST_LABORATORIES = 1000
 _FAR_SCALES, _MOST_FAR = 10.0, 3
-_CUT = "the search ended after its {} evaluations, perhaps before the least squares: raise most_evaluations"
+_CUT = "the search ended after its {}, perhaps before the least squares: raise most_evaluations"
 _ROUNDING = 1e-9
 """Share of the box by which a fit that ended at a bound may lie beyond it."""
 
@@ -72,6 +72,7 @@ class Calibrated(Printed):
         fit, definition = self.fit, self.definition
         count = len(fit.residuals)
         rms = (2 * fit.cost / count) ** 0.5
+        cut = _CUT.format(counted(definition.most_evaluations, "evaluation"))
         shares = ["of chance"] if fit.chance_share else []
         rows = []
         for path, value in fit.values.items():
@@ -99,7 +100,7 @@ class Calibrated(Printed):
             *(_profile(self, each) for each in fit.profiles),
             *([_coverage(self)] if fit.coverage else []),
             *_far(fit.residuals),
-            *([Note(_CUT.format(definition.most_evaluations), warns=True)] if fit.is_cut else []),
+            *([Note(cut, warns=True)] if fit.is_cut else []),
             *(Note(f"not identified by the data: {note}", warns=True) for note in fit.not_identified),
         ]
 
