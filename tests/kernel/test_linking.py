@@ -147,6 +147,16 @@ def test_tables_of_one_name_are_refused():
         link([work_all], {running: [slow]}, tables=[twin])
 
 
+def test_two_kinds_of_one_name_are_refused_with_the_modules_of_both():
+    """As when another distribution brings a kind that the package has: its name is the one that helps."""
+    ours = {"__name__": "vftsim.lamps", "sort": Sort("lamp", by="lamp")}
+    exec("sort.kind('dim')", ours)
+    with pytest.raises(TypeError, match=r"kinds of lamp named dim, in vftsim\.lamps and in other_lamps$"):
+        exec("sort.kind('dim')", {**ours, "__name__": "other_lamps"})
+    with pytest.raises(TypeError, match=r"in vftsim\.lamps; one that is to change needs a new process"):
+        exec("sort.kind('dim')", ours)
+
+
 def test_a_debugger_finds_the_functions_source():
     engine = SimpyEngine(link([work_all], {running: [slow]}))
     code = engine._namespace[part_of(work_slowly).name].__code__

@@ -303,10 +303,13 @@ class Sort:
 
     def kind(self, name: str, base: Kind | None = None) -> Kind:
         """Declare a kind of this sort; what it does not implement it does as ``base``, if it varies another one."""
+        where = str(sys._getframe(1).f_globals.get("__name__"))
         if name in self.kinds:
-            again = "one that is to change needs a new process (a notebook: a new kernel)"
-            raise TypeError(f"there are two kinds of {self.name} named {name}; {again}")
+            before = self.kinds[name].declared_in
+            again = "; one that is to change needs a new process (a notebook: a new kernel)" if where == before else ""
+            raise TypeError(f"there are two kinds of {self.name} named {name}, in {before} and in {where}{again}")
         new_kind = self.kinds[name] = Kind(name, self, base)
+        new_kind.declared_in = where
         return new_kind
 
 
@@ -318,6 +321,8 @@ class Kind:
             raise TypeError(f"{name}: {base.name} is no {sort.name}")
         self.name: str = name
         self.sort: Sort = sort
+        self.declared_in = ""
+        """Module, for messages."""
         # What is declared of the base later, in its file, counts too.
         inherited = [] if base is None else [base.implementations]
         self.implementations: MutableMapping[str, Part] = ChainMap({}, *inherited)
