@@ -351,3 +351,19 @@ def test_the_primary_goes_on_alone_when_its_backup_is_gone():
     numbers = [number for _, number in world.seen if number > OWN]
     assert "primary goes on alone" in world.moments
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_what_a_lost_channel_has_kept_back_leaves_at_the_rate_that_it_has_then(engine_type):
+    """100 kB are forwarded at 10 ms at 5 Mbit/s, of which 12.5 kB have left at 30 ms; the rest from 70 ms on at 10."""
+    faults = [
+        {"kind": "channel_degradation", "at": "0 ms", "duration": "50 ms", "rate": "50 %"},
+        {"kind": "channel_loss", "at": "30 ms", "duration": "40 ms"},
+    ]
+    patient = {"detection": {"timeout": 10 * S, "backup_timeout": 10 * S, "heartbeat_interval": HEARTBEAT_NS}}
+    free = {"boundary": 0, "message": 0, "entry": 0, "channel": {"rate": 10_000_000, "latency": 0, "ack": 0}}
+    common = {"asks": [9_500 * US], "size_bytes": 100_000, "guest_runs": False, "until_ns": 300 * MS}
+    mechanism = parameters("revised", **free, failover=patient)
+    plant = Plant(mechanism, faults=faults, engine_type=engine_type, **common).run()
+    assert plant.seen == [(70 * MS + 70 * MS, 0)]
+    assert plant.summary["state_bytes"] == 100_000

@@ -51,7 +51,7 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import INPUTS_WHILE_SPLIT, count, word
-from vftsim.platform.protection.channel import Channel, change, channels, push, transmission_ns
+from vftsim.platform.protection.channel import Channel, change, channels, push, take_back, transmission_ns
 from vftsim.platform.protection.guard import (
     LOST,
     Guard,
@@ -164,15 +164,16 @@ class HypervisorEpochSpec(HypervisorEpochFields):
 class Epoch(Record):
     """The epochs of one guard.
 
-    The present one ends at ``due_ns``, or ``left_ns`` of running after the guest goes on.  The backup's last
-    acknowledgement comes at ``acked_ns``, of a message that left at ``departed_ns``.  Messages that would leave after
-    ``limit_ns``, the least of ``limits``, die with the primary.  ``copies`` are of outputs since the epoch began.
-    What a lost channel has kept back takes ``unsent_ns`` to leave; on a shared wire it is ``unsent_bytes``, those of
-    messages since one found all before it gone.
+    The present one ends at ``due_ns``, or ``left_ns`` of running after the guest goes on; ``is_waiting``: it stands
+    still for an acknowledgement.  The backup's last comes at ``acked_ns``, of a message that left at ``departed_ns``.
+    Messages that would leave after ``limit_ns``, the least of ``limits``, die with the primary.  ``copies`` are of
+    outputs since the epoch began.
+    A lost channel keeps ``unsent_bytes`` back.
     """
 
     is_original: bool
     is_at_boundary: bool
+    is_waiting: bool
     epoch_ns: int
     boundary_ns: int
     message_bytes: int
@@ -181,7 +182,6 @@ class Epoch(Record):
     left_ns: int
     departed_ns: int
     acked_ns: int
-    unsent_ns: int
     unsent_bytes: int
     limit_ns: int
     limits: Fifo
@@ -202,6 +202,7 @@ def start_epochs(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
     epoch.acked_ns = sim.now_ns
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
+    epoch.is_waiting = False
     domains(sim)[guard.domain].buffers = True
     continue_epoch(sim, guard, epoch)
 
@@ -254,6 +255,7 @@ def on_boundary_done(sim: Sim, guard_row: int) -> None:
 
 def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
     """Let the guest, which stands still, continue when everything sent is acknowledged."""
+    epochs(sim)[guard.row].is_waiting = True
     time_ns = max(sim.now_ns, epochs(sim)[guard.row].acked_ns)
     replications(sim)[guard.row].step = at(sim, time_ns, EventKind.CHANNEL, ENTITY, on_acknowledged, guard.row)
 
@@ -261,6 +263,7 @@ def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
 @timer(replications, "step")
 def on_acknowledged(sim: Sim, guard: Guard, replication: Replication = BESIDE) -> None:
     """Everything that was sent is acknowledged, unless the backup or the channel is gone."""
+    epochs(sim)[guard.row].is_waiting = False
     # No step is planned from here on: resend() plans one when the channel works again.
     if epochs(sim)[guard.row].acked_ns > state_streams(sim)[guard.row].lost_ns:
         give_up_at(sim, guard, replication, epochs(sim)[guard.row].departed_ns + replication.backup_timeout_ns)
@@ -285,12 +288,12 @@ def resume_epoch(sim: Sim, guard: Guard, epoch: Epoch = BESIDE) -> None:
 
 def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int, channel: Channel = BESIDE) -> bool:
     """Send a message; False if it is the first that dies with the primary, which is then at its end."""
-    is_away = channel.shared != 0 and replications(sim)[guard.row].state == BROKEN
-    if epoch.departed_ns <= sim.now_ns and not is_away:
-        epoch.unsent_bytes = 0
-    epoch.unsent_bytes += size_bytes
-    # A wire that others share carries nothing of a channel that is away: that is sent when it works again.
-    depart_ns = sim.now_ns + transmission_ns(channel, epoch.unsent_bytes) if is_away else push(sim, channel, size_bytes)
+    if replications(sim)[guard.row].state == BROKEN:
+        # A channel that is away carries nothing: it is sent when it works again.
+        epoch.unsent_bytes += size_bytes
+        depart_ns = sim.now_ns + transmission_ns(channel, epoch.unsent_bytes)
+    else:
+        depart_ns = push(sim, channel, size_bytes)
     audit.mark(sim, guard.audit)
     audit.send(sim, guard.audit, size_bytes, depart_ns, channel.latency_ns)
     if depart_ns > epoch.limit_ns and not replications(sim)[guard.row].is_backup_dead:
@@ -298,8 +301,6 @@ def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int, channel: Channe
         return False
     epoch.departed_ns = depart_ns
     epoch.acked_ns = depart_ns + channel.latency_ns + channel.ack_ns
-    if replications(sim)[guard.row].state == BROKEN:
-        epoch.unsent_ns += transmission_ns(channel, size_bytes)
     return True
 
 
@@ -391,10 +392,7 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel: what has not left by now is kept, with what is written until it works again."""
     # Read before the state changes: what is on the wire now is what the loss keeps back.
     if replications(sim)[guard.row].state == PROTECTED:
-        epoch = epochs(sim)[guard.row]
-        epoch.unsent_ns = max(0, channels(sim)[guard.row].free_ns - sim.now_ns)
-        if epoch.departed_ns <= sim.now_ns:
-            epoch.unsent_bytes = 0
+        epochs(sim)[guard.row].unsent_bytes = take_back(channels(sim)[guard.row], sim.now_ns)
     lose_channel(sim, guard, duration_ns)
 
 
@@ -402,14 +400,12 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
 def resend(sim: Sim, guard: Guard, epoch: Epoch = BESIDE, channel: Channel = BESIDE) -> None:
     """Send what has not got through; a guest that waits continues when that is acknowledged."""
     epoch.departed_ns = sim.now_ns
-    if channel.shared == 0:
-        epoch.departed_ns += epoch.unsent_ns
-        channel.free_ns = epoch.departed_ns
-    elif epoch.unsent_bytes > 0:
+    if epoch.unsent_bytes > 0:
         epoch.departed_ns = push(sim, channel, epoch.unsent_bytes)
         audit.send(sim, guard.audit, epoch.unsent_bytes, epoch.departed_ns, channel.latency_ns)
     epoch.acked_ns = epoch.departed_ns + channel.latency_ns + channel.ack_ns
-    if replications(sim)[guard.row].step == 0:
+    # Whoever waits already hears earlier of a channel that is faster by now.
+    if epoch.is_waiting or replications(sim)[guard.row].step == 0:
         wait_for_acknowledgement(sim, guard)
 
 
