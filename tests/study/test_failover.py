@@ -234,6 +234,15 @@ def test_a_copy_that_does_not_converge_is_an_outage_of_its_own(rate, stop, tiny)
     assert Crashes(1, of_copy=False).copy_of(slow) is None, "prices at their ends need none"
 
 
+@pytest.mark.parametrize(("shipped", "is_copied"), [(True, True), (False, False)])
+def test_a_mechanism_without_a_backup_makes_no_copy(shipped, is_copied, tiny):
+    """Micro-checkpoints that stay on their host have nothing to be copied to; a year has the stop of all others."""
+    kept = protections()["micro_checkpoint"].model_validate({"shipped": shipped, "channel": {"rate": "10 Mbit/s"}})
+    model = replace(tiny, spec=with_domain(tiny.spec, "sut", protection=kept))
+    assert (crash.planned_stop_s(model.spec, "sut") > 0.0) == is_copied
+    assert (Crashes(1, of_backup=True).copy_of(model) is not None) == is_copied
+
+
 def test_there_are_no_other_mechanisms():
     assert {*RECOVERING, *FATAL} == set(protections())
 

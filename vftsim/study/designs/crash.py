@@ -359,7 +359,7 @@ def planned_copy(spec: ModelSpec, domain: str) -> ReprotectionSpec | None:
 
 def _copy_of(spec: ModelSpec, domain: DomainSpec) -> ReprotectionSpec | None:
     mechanism = protection_of(spec, domain)
-    return mechanism.copy_again if isinstance(mechanism, ChannelFields) else None
+    return mechanism.copy_again if isinstance(mechanism, ChannelFields) and mechanism.has_backup else None
 
 
 def fair_share(demand: int, others: Sequence[int], line: int) -> int:
