@@ -170,6 +170,10 @@ CASES = {
         protected(2),
         "domains.sut.protection: this protection mechanism handles 1 vCPU at most, not 2",
     ),
+    "a driver domain that is protected": (
+        sip_model(domains={"sut": server(), "dom0": {"driver": {}, "protection": {"kind": "checkpoint"}}}),
+        "domains.dom0.protection: a driver domain stays with its host's cards; protect its guests",
+    ),
     "network of a channel": (
         sip_model(domains={"sut": server(protection={"kind": "lockstep", "channel": {"network": "ft"}})}),
         "domains.sut.protection: its network 'ft' is none of lan",

@@ -14,7 +14,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs import crash, failover
 from vftsim.study.designs.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
 from vftsim.study.designs.failover import Crashes, crash_instants, failover_study
-from vftsim.study.designs.protections import under
+from vftsim.study.designs.protections import of_domain, under
 from vftsim.study.execution import Execution
 from vftsim.study.runs.model import load_model
 
@@ -202,6 +202,10 @@ def test_mistakes_are_named(tiny):
         failover_study(tiny, Crashes(2, load=0.0), Execution(1, 1))
     with pytest.raises(UsageError, match="--domain: domain 'sud'"):
         failover_study(tiny, Crashes(2, domain="sud"), Execution(1, 1))
+    media = load_model("xen-media")
+    for refused in (lambda: Crashes(1, domain="dom0").domain_of(media), lambda: of_domain(media, "dom0")):
+        with pytest.raises(UsageError, match="--domain: 'dom0' is a driver domain, which every host has"):
+            refused()
     with pytest.raises(UsageError, match="has no benchmark"):
         failover_study(load_model("xen-media-turnkey"), Crashes(2, load=5.0, domain="media"), Execution(1, 1))
 

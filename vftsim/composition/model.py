@@ -326,6 +326,8 @@ class ModelSpec(Spec):
                 f"domains.{name}.protection: this protection mechanism handles {domain.protection.most_vcpus} vCPU "
                 f"at most, not {domain.vcpus}"
             )
+        if domain.driver is not None and domain.protection.protects:
+            yield f"domains.{name}.protection: a driver domain stays with its host's cards; protect its guests"
         yield from self._channel_problems(f"domains.{name}.protection", domain.protection)
         if (sender := domain.protection.sent_by) is not None and sender not in self.expanded():
             yield f"domains.{name}.protection.sender.domain '{sender}' is none of {listing(self.expanded())}"

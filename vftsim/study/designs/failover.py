@@ -291,9 +291,11 @@ class Crashes:
         if self.domain is None:
             return model.spec.copies(protected_domain(model))[0]
         try:
-            return model.spec.fault_domain(PrimaryCrash(at=Instant("run", 0), domain=self.domain))
+            name = model.spec.fault_domain(PrimaryCrash(at=Instant("run", 0), domain=self.domain))
         except ValueError as error:
             raise UsageError(f"--domain: {error}") from None
+        refuse_driver(model, model.spec.entry_of(name))
+        return name
 
     def watched_ns(self, model: Model) -> int:
         """Return how long a run takes from the beginning of the span to its end, the time of a restart included."""
@@ -426,6 +428,12 @@ def longer_by_s(protection: ProtectionSpec) -> float:
 def lost_in_its_crash(model: Model) -> list[str]:
     """Return what must be known of the host whose crash a study of mechanisms is about."""
     return [*filter(None, [lost_beside(model.spec, Crashes().domain_of(model))])]
+
+
+def refuse_driver(model: Model, entry: str) -> None:
+    """Refuse a driver domain: it stays with its host's cards, and the second host has one, too."""
+    if model.spec.domains[entry].driver is not None:
+        raise UsageError(f"--domain: '{entry}' is a driver domain, which every host has; name a guest that it carries")
 
 
 def protected_domain(model: Model) -> str:

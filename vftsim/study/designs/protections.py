@@ -16,7 +16,7 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.spec import DURATION
 from vftsim.spec.registry import PartRegistry
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.study.designs.failover import protected_domain
+from vftsim.study.designs.failover import protected_domain, refuse_driver
 from vftsim.study.runs.model import Model
 
 ALL = "all"
@@ -53,6 +53,7 @@ def of_domain(model: Model, domain: str | None) -> Model:
         every = model.spec.expanded()
         hint = did_you_mean(domain, every) or ";"
         raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {listing(sorted(every))}") from None
+    refuse_driver(model, name)
     return replace(model, chosen=name, notes=(*model.notes, f"mechanisms are of domain '{name}'"))
 
 
