@@ -98,26 +98,27 @@ def test_correlations_hold_the_chance_of_runs():
     assert result.high["a"] - 0.5 == pytest.approx(3.182 * 0.02449 * math.sqrt(1.25), rel=0.06)
 
 
-def test_cpu_that_scatters_far_and_delays_that_hardly_do_have_each_their_own_intervals():
-    """Eight CPU rows tell one parameter, forty delays the other: each has the textbook's t interval of its own rows.
+@pytest.mark.parametrize(("count", "within"), [(8, 0.06), (3, 0.2)])
+def test_cpu_that_scatters_far_and_delays_that_hardly_do_have_each_their_own_intervals(count, within):
+    """A few CPU rows tell one parameter, forty delays the other: each has the textbook's t interval of its own rows.
 
     Scatter of 4 and 0.1 scales taken as one of 1.8 would give 0.4 and 17 times the half widths.
     """
     rng = np.random.default_rng(8)
-    keys = [*KEYS[:8], *((f"step_{k}", "SES1/p50") for k in range(40))]
-    matrix, noise, half_widths = np.zeros((48, 2)), np.zeros(48), []
-    for column, rows, scatter in ((0, slice(0, 8), 4.0), (1, slice(8, 48), 0.1)):
+    keys = [*KEYS[:count], *((f"step_{k}", "SES1/p50") for k in range(40))]
+    matrix, noise, half_widths = np.zeros((count + 40, 2)), np.zeros(count + 40), []
+    for column, rows, scatter in ((0, slice(0, count), 4.0), (1, slice(count, count + 40), 0.1)):
         x = 100.0 * rng.uniform(0.3, 1.0, rows.stop - rows.start)
         e = rng.normal(0.0, scatter, len(x))
         e -= e.mean() + (x - x.mean()) * (x @ (e - e.mean())) / (x @ (x - x.mean()))
         matrix[rows, column], noise[rows] = x, e
         deviation = math.sqrt(e @ e / (len(x) - 1) / (x @ x))
-        half_widths.append({8: 2.3646, 40: 2.0227}[len(x)] * deviation)  # 97.5 % points of t with 7 and 39 degrees
+        half_widths.append({8: 2.3646, 3: 4.3027, 40: 2.0227}[len(x)] * deviation)  # 97.5 % points of t, 7, 2, 39
     asked = SimpleNamespace(parameters=[SimpleNamespace(path="a"), SimpleNamespace(path="b")], seed=1, replications=1)
     found = SimpleNamespace(x=np.array([0.5, 0.5]), fun=noise, jac=matrix, cost=0.5 * float(noise @ noise), nfev=1)
     result = fit_at(asked, keys, found, np.zeros(2), np.ones(2))
     for name, half_width in zip("ab", half_widths, strict=True):
-        assert (result.high[name] - result.low[name]) / 2.0 == pytest.approx(half_width, rel=0.06)
+        assert (result.high[name] - result.low[name]) / 2.0 == pytest.approx(half_width, rel=within)
 
 
 def test_one_observation_for_each_parameter_has_it_too():

@@ -8,7 +8,7 @@ Gauss-Newton approximation at the optimum, two parts that are added:
   scatter by many of its scales where delays scatter by a part of theirs: each kind has the degrees of freedom that the
   parameters leave it (its observations less the sum of their leverages, diagonal elements of J J+), and a parameter's
   variance, of both kinds, those of Welch (Biometrika 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6), 1946).  If
-  they leave a kind fewer than two, all scatter is taken as one.
+  they leave a kind fewer than 1.5, all scatter is taken as one.
 * *Chance of runs.*  A fit compares measured runs with the mean of R replications, which are the same at every point.
   The chance of either moves many observations, and so the parameters, together, which residuals resampled one by one
   do not show.  The residuals r of a replication at the optimum say where it alone would have moved the parameters:
@@ -55,7 +55,7 @@ from vftsim.stats._special import student_t_quantile
 Array = NDArray[np.float64]
 _RESAMPLES = 2000
 _NORMAL_975 = 1.959964
-_LEAST_FREEDOM = 2.0
+_LEAST_FREEDOM = 1.5
 CHANCE_RUNS = 8
 """Replications that a fit plays at least where it ended: Student's t of seven degrees is 2.4 standard errors."""
 
