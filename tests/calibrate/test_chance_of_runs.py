@@ -99,13 +99,14 @@ def test_correlations_hold_the_chance_of_runs():
 
 
 @pytest.mark.parametrize(("count", "within"), [(8, 0.06), (3, 0.2)])
-def test_cpu_that_scatters_far_and_delays_that_hardly_do_have_each_their_own_intervals(count, within):
-    """A few CPU rows tell one parameter, forty delays the other: each has the textbook's t interval of its own rows.
+@pytest.mark.parametrize("other", ["SES1/p50", "ihs/global"])
+def test_cpu_that_scatters_far_and_what_hardly_does_have_each_their_own_intervals(count, within, other):
+    """A few CPU rows tell one parameter, forty others another: each has the textbook's t interval of its own rows.
 
     Scatter of 4 and 0.1 scales taken as one of 1.8 would give 0.4 and 17 times the half widths.
     """
     rng = np.random.default_rng(8)
-    keys = [*KEYS[:count], *((f"step_{k}", "SES1/p50") for k in range(40))]
+    keys = [*KEYS[:count], *((f"step_{k}", other) for k in range(40))]
     matrix, noise, half_widths = np.zeros((count + 40, 2)), np.zeros(count + 40), []
     for column, rows, scatter in ((0, slice(0, count), 4.0), (1, slice(count, count + 40), 0.1)):
         x = 100.0 * rng.uniform(0.3, 1.0, rows.stop - rows.start)

@@ -192,7 +192,7 @@ def check_units(dataset: Dataset) -> None:
             )
 
 
-def _is_cpu(quantity: str) -> bool:
+def is_cpu(quantity: str) -> bool:
     """Whether models have a figure of CPU by this name: ``cpu/client`` is of a machine that none has."""
     return re.split("[./_]", quantity)[0] == "cpu" and unit_of_figure(quantity) == "%"
 
@@ -206,7 +206,7 @@ def check_cpu(path: Path, models: Mapping[str, ModelSpec]) -> None:
     dataset = read_dataset(path)
     for each in dataset.measurements:
         model = models.get(f"{each.environment}/{each.phase}") or models.get(each.environment)
-        if model is None or each.unit != "%" or not _is_cpu(each.quantity):
+        if model is None or each.unit != "%" or not is_cpu(each.quantity):
             continue
         pcpus = max(host.pcpus for host in model.hosts.values())
         if not 0.0 <= each.value <= 101.0 * pcpus:

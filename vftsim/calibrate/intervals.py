@@ -2,13 +2,13 @@
 
 Gauss-Newton approximation at the optimum, two parts that are added:
 
-* *Data.*  Residuals are resampled (bootstrap of observations) and widened for what the parameters took of them:
-  residuals of n observations and p parameters are too small by sqrt((n - p) / n), and their size is itself known to
-  n - p degrees of freedom.  Those compared in points and those compared by their ratio are resampled apart, as CPU may
-  scatter by many of its scales where delays scatter by a part of theirs: each kind has the degrees of freedom that the
-  parameters leave it (its observations less the sum of their leverages, diagonal elements of J J+), and a parameter's
-  variance, of both kinds, those of Welch (Biometrika 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6), 1946).  If
-  they leave a kind fewer than 1.5, all scatter is taken as one.
+* *Data.* Residuals are resampled (bootstrap of observations) and widened for what the parameters took of them:
+  residuals of n observations and p parameters are too small by sqrt((n - p) / n), and their size is itself known to n -
+  p degrees of freedom.  Those of CPU, of other shares and of what is compared by its ratio are resampled apart, as CPU
+  may scatter by many of its scales where delays scatter by a part of theirs: each kind has the degrees of freedom that
+  the parameters leave it (its observations less the sum of their leverages, diagonal elements of J J+), and a
+  parameter's variance, of all kinds, those of Welch (Biometrika 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6),
+  1946).  A kind that they leave fewer than 1.5 is taken as one with the next.
 * *Chance of runs.*  A fit compares measured runs with the mean of R replications, which are the same at every point.
   The chance of either moves many observations, and so the parameters, together, which residuals resampled one by one
   do not show.  The residuals r of a replication at the optimum say where it alone would have moved the parameters:
@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.figures import is_ratio
+from vftsim.calibrate.figures import is_cpu, is_ratio
 from vftsim.sampling.streams import Streams
 from vftsim.stats._special import student_t_quantile
 
@@ -332,15 +332,21 @@ def _of_data(definition: CalibrationSpec, keys: list[tuple[str, str]], end: Any)
 
 
 def _kinds(keys: list[tuple[str, str]], hat: Array, parameters: int) -> list[tuple[NDArray[np.intp], float]]:
-    """Return the observations of each kind with the degrees of freedom of their scatter, or all as of one kind.
+    """Return the observations of each kind with the degrees of freedom of their scatter.
 
     The matrix takes observations to what is fitted of them.
     """
-    of_ratios = np.array([is_ratio(quantity) for _, quantity in keys])
-    kinds = [np.flatnonzero(each) for each in (of_ratios, ~of_ratios)]
+    kind_of = np.array([0 if is_ratio(quantity) else 1 + is_cpu(quantity) for _, quantity in keys])
+    kinds = [np.flatnonzero(kind_of == kind) for kind in np.unique(kind_of)]
     freedoms = [len(rows) - float(hat.diagonal()[rows].sum()) for rows in kinds]
-    if min(freedoms) < _LEAST_FREEDOM:
-        return [(np.arange(len(keys)), max(len(keys) - parameters, 1))]
+    while len(kinds) > 1 and min(freedoms) < _LEAST_FREEDOM:
+        few = int(np.argmin(freedoms))
+        rows, freedom = kinds.pop(few), freedoms.pop(few)
+        next_few = int(np.argmin(freedoms))
+        kinds[next_few] = np.union1d(kinds[next_few], rows)
+        freedoms[next_few] += freedom
+    if len(kinds) == 1:
+        freedoms = [max(len(keys) - parameters, 1)]
     return list(zip(kinds, freedoms, strict=True))
 
 
