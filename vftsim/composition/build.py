@@ -94,7 +94,8 @@ class BuiltModel:
         self.networks = {name: number for number, name in enumerate(spec.networks, 1)}
         for name, host in spec.hosts.items():
             self._add_host(name, host, observed=observed)
-        for name in self.specs:
+        # Mechanisms first, which draw by their number: a fault of another domain changes nothing of theirs.
+        for name in sorted(self.specs, key=lambda each: not self.specs[each].protection.protects):
             if name in self._guarded:
                 self._add_guard(name)
         for name, workload in spec.workloads.items():

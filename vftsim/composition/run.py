@@ -265,6 +265,8 @@ class Run:
         rows, built, now_ns = self.engine.rows, self.built, self.engine.now_ns
         for program in built.programs.values():
             program.update_accounts()
+        for host in built.hosts.values():
+            host.io.catch_up()
         domain_ns = dict.fromkeys(built.domains, 0)
         running_ns: dict[int, int] = {}
         for name, _, row in built.vcpu_rows():

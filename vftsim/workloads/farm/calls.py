@@ -316,7 +316,9 @@ def handle_ok(sim: Sim, call: farm.Call, load: farm.FarmLoad = BESIDE) -> None:
 
 @farm.farm_calls.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
-    farm.loads(sim)[flow.state_row].dropped += 1
+    load = farm.loads(sim)[flow.state_row]
+    if sim.now_ns >= load.warmup_ns:
+        load.dropped += 1
 
 
 @entry
