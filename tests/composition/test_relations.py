@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.composition import generated
-from tests.composition.composed import checked, interface
+from tests.composition.composed import checked, interface, relay
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import VftsimError
@@ -234,3 +234,18 @@ def test_windows_that_make_up_a_run_have_all_that_a_farm_dropped_in_it():
     first, second, both = seen
     assert [one + other for one, other in zip(first, second, strict=True)] == both
     assert first[-1] > 100
+
+
+def test_losses_are_one_event_whatever_the_interval_of_packets():
+    """Five streams on a line that is cut twice, and three times as slow: the same two events."""
+    events = []
+    for factor in (1, 3):
+        streams = {"kind": "rtp", "to": "media", "streams": 5, "interval": f"{20 * factor} ms", "clock_error_ppm": 0}
+        cuts = [
+            {"kind": "nic_loss", "domain": "media", "at": f"{at * factor} ms", "duration": f"{90 * factor} ms"}
+            for at in (150, 450)
+        ]
+        measure = {"warm_up": "0 s", "duration": f"{600 * factor} ms"}
+        model = {"domains": {"media": relay()}, "workloads": {"voice": streams}, "faults": cuts, "measure": measure}
+        events.append(run_model(checked(model), 1, 0).of("workloads.voice").loss_events)
+    assert events == [2, 2]

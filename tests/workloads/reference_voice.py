@@ -59,9 +59,9 @@ class Receiver:
 
     @property
     def events(self) -> int:
-        """Losses no more than 20 ms apart, of whatever stream, are one."""
+        """Losses less than a packet interval apart, of whatever stream, are one."""
         times_ns = sorted(each.end_ns for each in self.lost)
-        return sum(n == 0 or time_ns - times_ns[n - 1] >= 20 * MS for n, time_ns in enumerate(times_ns))
+        return sum(n == 0 or time_ns - times_ns[n - 1] >= self.interval_ns for n, time_ns in enumerate(times_ns))
 
     @property
     def bursts(self) -> int:

@@ -18,14 +18,14 @@ from vftsim.platform.rows import add_row
 REMEMBERED = 62
 """Packets of a stream up to the last that is known to be lost, in which a loss is put in its place."""
 
-LOSS_EVENT_GAP_NS = 20_000_000
-"""Losses closer than one packet interval are one loss event."""
+USUAL_INTERVAL_NS = 20_000_000
+"""Of packets that have none: losses closer than one packet interval are one loss event."""
 
 
 class FlowAccount(Row):
     """What became of the packets of one flow; its streams stand in consecutive rows from ``first_stream``.
 
-    ``delays`` is the row of their distribution.
+    ``delays`` is the row of their distribution.  Losses ``apart_ns`` from one another are of different loss events.
     """
 
     flow: int
@@ -40,6 +40,7 @@ class FlowAccount(Row):
     dropped: int
     late: int
     loss_events: int
+    apart_ns: int
     last_loss_ns: int
     loss_bursts: int
     interval_ns: int
@@ -98,7 +99,7 @@ def count_lost(sim: Sim, flow: Flow, packet: int, account: FlowAccount = BESIDE)
         return
     account.dropped += 1
     note_loss(sim, account, packets(sim)[packet].stream, packets(sim)[packet].sent_ns)
-    if sim.now_ns - account.last_loss_ns >= LOSS_EVENT_GAP_NS:
+    if sim.now_ns - account.last_loss_ns >= account.apart_ns:
         account.loss_events += 1
     account.last_loss_ns = sim.now_ns
 
@@ -141,13 +142,15 @@ def add_account(
 ) -> FlowAccount:
     """Open the account of a flow whose streams send every ``interval_ns``."""
     install_buckets(engine)
+    apart_ns = interval_ns or USUAL_INTERVAL_NS
     account = add_row(
         engine,
         accounts,
         warmup_ns=warmup_ns,
         wire_ns=wire_ns,
         late_ns=late_ns,
-        last_loss_ns=-LOSS_EVENT_GAP_NS,
+        last_loss_ns=-apart_ns,
+        apart_ns=apart_ns,
         interval_ns=interval_ns,
         delays=engine.new(delays),
     )
