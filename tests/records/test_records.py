@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,12 +243,24 @@ def own_record(folder, text):
     return folder / "record.yaml"
 
 
+def test_the_record_of_the_page_is_played(tmp_path, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "extend" / "add-a-record.md").read_text(encoding="utf-8")
+    (tmp_path / "record.yaml").write_text(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1], encoding="utf-8")
+    assert main(["record", str(tmp_path / "record.yaml"), "-j", "1", "-q", "--quick", "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    assert table["rows"] == [["A", "as much CPU as without", "100", "holds"]]
+
+
 def test_a_record_of_ones_own_is_played_by_its_file(tmp_path, capsys):
     path = own_record(tmp_path, OWN)
     assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["tables"][0]["rows"] == [["A", "the compile keeps its CPU busy", "100", "holds"]]
     assert [len(values["cpu"]) for values in printed["results"].values()] == [2, 2]
+    path.write_text(OWN[: OWN.index("tables:")])  # it shows its statements all the same
+    read.cache_clear()
+    assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tables"] == [{**printed["tables"][0], "title": "all"}]
     path.write_text(OWN.replace("mean('plain', 'cpu')", "mean('plan', 'cpu')"))
     read.cache_clear()
     assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 2

@@ -152,7 +152,7 @@ class RecordSpec(Spec):
     values: dict[str, Expression] = Field(default_factory=dict, description="Values by name, each may use the former.")
     statements: dict[str, Items[Statement]] = Field(default_factory=dict, description="Statements by group.")
     claims: Claims | None = Field(None, description="Claims in the study's words, which the forms judge.")
-    tables: Items[Table] = Field((), description="Tables.")
+    tables: Items[Table] = Field((), description="Tables; without any, one of each group of statements.")
     scores: Cells = Field((), description="Lines that sum up, templates.")
 
     @model_validator(mode="after")

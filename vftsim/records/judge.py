@@ -63,6 +63,9 @@ def row_of(statement: Statement, names: Names) -> Row:
     return Row(statement.key, write(statement.stated, names), write(statement.found, names), verdict, null, notes)
 
 
+_OF_A_GROUP = ("key", "stated", "found", "verdict")
+
+
 def table_of(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return Table(columns, rows, title, texts=len(columns))
 
@@ -135,7 +138,11 @@ class Judgement(Printed):
         }
 
     def tables(self) -> list[Table]:
-        titled = [(write(table.title, self.names), table) for table in self.record.spec.tables]
+        """Return the tables of the record; of one that has none, every group of statements."""
+        spec = self.record.spec
+        of_groups = (TableSpec(title=group, columns=_OF_A_GROUP, statements=group) for group in spec.statements)
+        shown = spec.tables or tuple(of_groups)
+        titled = [(write(table.title, self.names), table) for table in shown]
         return [table_of(title, table.columns, list(self._rows(table))) for title, table in titled]
 
     def _rows(self, table: TableSpec) -> Iterable[tuple[str, ...]]:
