@@ -14,9 +14,19 @@ from vftsim.errors import UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.study.designs.availability import year_takes
 from vftsim.study.designs.failover import Crashes
-from vftsim.study.runs.estimate import EVENTS_PER_S, Expected, Needs, duration_in_words, events_of, needs_of, total
+from vftsim.study.runs.estimate import (
+    EVENTS_PER_S,
+    Expected,
+    Needs,
+    duration_in_words,
+    events_of,
+    needs_of,
+    total,
+    worthwhile_jobs,
+)
 from vftsim.study.runs.limits import Limits, check
 from vftsim.study.runs.model import load_model, shipped_models
+from vftsim.workloads.parts import WorkloadSpec
 from vftsim.workloads.service.application import ServiceSpec
 
 SHORT_BENCH = (
@@ -35,6 +45,14 @@ def short(name):
     if model.spec.faults:
         return model.spec  # which have their instants
     return load_model(name, SHORT_BENCH if model.spec.ramp is not None else SHORT).spec
+
+
+def test_a_workload_that_does_not_say_how_much_it_sends_is_worth_workers(monkeypatch):
+    """As one from elsewhere: its runs were taken to cost nothing, and kept to one process however long they were."""
+    spec = load_model("xen-media", SHORT).spec
+    assert worthwhile_jobs(2, [spec]) == 1
+    monkeypatch.setattr(type(spec.workloads["media"]), "packets", WorkloadSpec.packets)
+    assert worthwhile_jobs(2, [spec]) == 2
 
 
 @pytest.mark.thorough

@@ -29,7 +29,7 @@ from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
 from vftsim.study.runs.workers import available_cores, the_cluster
-from vftsim.workloads.parts import ApplicationSpec, RunProfile
+from vftsim.workloads.parts import ApplicationSpec, RunProfile, WorkloadSpec
 
 EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 100_000.0}
 """Speed of the engines beside draws, on the shipped models on one core of a cloud machine; found: 8 to 18 million, and
@@ -378,6 +378,8 @@ def worthwhile_jobs(jobs: int, specs: Iterable[ModelSpec]) -> int:
     seconds, same = 0.0, dict[int, tuple[ModelSpec, float]]()
     for spec in specs:
         if id(spec) not in same:
+            if any(type(each).packets is WorkloadSpec.packets for each in spec.workloads.values()):
+                return jobs  # a workload from outside that does not say how much it sends: perhaps much
             same[id(spec)] = spec, needs_of(spec).seconds
         seconds += same[id(spec)][1]
         if seconds > WORTH_WORKERS_S:
