@@ -255,9 +255,31 @@ def test_what_had_not_left_when_the_channel_failed_takes_its_time_again(engine_t
     assert world.summary["secondary_cpu_s"] == pytest.approx(4e-3)
 
 
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_what_waits_for_room_at_the_secondary_is_no_longer_on_the_wire_than_it_is(engine_type):
+    """3 packets of 1,000 B, 50 ms each, into a buffer of 2,000 B: the third and the outputs wait until 111 ms.
+
+    They need 1 ms of the wire: a loss from 20 to 25 ms costs nothing.
+    """
+    secondary = {"entry_cost": 50 * MS, "buffer": 2000}
+    channel = {"rate": 8_000_000, "latency": 0, "ack": 0}
+    world = Plant(
+        {**BACKLOG, "secondary": secondary, "channel": channel},
+        asks=[10 * MS] * 3,
+        size_bytes=1000,
+        service_ns=1 * MS,
+        guest_runs=False,
+        until_ns=900 * MS,
+        faults=[{"kind": "channel_loss", "at": "20 ms", "duration": "5 ms"}],
+        engine_type=engine_type,
+    ).run()
+    assert [t for t, _ in world.seen] == [111 * MS] * 3
+    assert world.summary["log_bytes"] == 3 * (1000 + OUTPUT_BYTES)
+
+
 def test_the_auditor_sees_a_log_that_leaves_while_its_channel_is_lost():
     """The wire carries on what it has taken in: the output leaves 40 ms too early."""
-    goes_on = replaced(channel.take_back, lambda old, namespace: lambda channel, from_ns: 0)
+    goes_on = replaced(channel.take_back, lambda old, namespace: lambda channel, from_ns, most_bytes: 0)
     fault = {"kind": "channel_loss", "at": "30 ms", "duration": "40 ms"}
     common = {"protection": BACKLOG, "asks": [10 * MS], "size_bytes": BACKLOG_BYTES, "until_ns": 200 * MS}
     spoilt = Plant(**common, faults=[fault], guest_runs=False, spoil=goes_on).run()

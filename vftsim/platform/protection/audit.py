@@ -514,6 +514,11 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
             audit.unsent_ns = max(0, message.depart_ns - sim.now_ns)
 
 
+def limit_unsent(audit: Audit, most_ns: int) -> None:
+    """Note that what is kept back leaves in so long at most: the rest of its time it was to wait for room."""
+    audit.unsent_ns = min(audit.unsent_ns, most_ns)
+
+
 def change_channel(sim: Sim, audit: Audit, latency_ns: int) -> None:
     """See that from now on a message crosses in ``latency_ns``, and that what is kept back may leave in no time."""
     receive_arrived(sim, audit)

@@ -335,12 +335,14 @@ def hold_until(channel: Channel, time_ns: int) -> None:
     channel.free_ns = max(channel.free_ns, time_ns)
 
 
-def take_back(channel: Channel, from_ns: int) -> int:
-    """Return the bytes that leave after an instant; a wire of the channel's own they leave now.
+def take_back(channel: Channel, from_ns: int, most_bytes: int) -> int:
+    """Return the bytes that leave after an instant, so many at most; a wire of the channel's own they leave now.
 
     On a shared wire they have those of others among them, and go on: what they carry does not arrive.
     """
-    kept_bytes = product_quotient(max(0, channel.free_ns - from_ns), channel.rate_bits_per_s, BITS_NS)
+    # Until free_ns it may also stand still (hold_until()).
+    left_ns = max(0, channel.free_ns - from_ns)
+    kept_bytes = min(most_bytes, product_quotient(left_ns, channel.rate_bits_per_s, BITS_NS))
     if channel.shared == 0:
         # They are counted again when they are sent.
         channel.sent_bytes -= kept_bytes

@@ -384,9 +384,10 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int, coarse: CoarseLockstep =
     # Read before the loss, which breaks the pair.
     was_protected = replications(sim)[guard.row].state == PROTECTED
     if was_protected and not state_streams(sim)[guard.row].is_open:
+        channel = channels(sim)[guard.row]
         # Disk writes among them are sent again by themselves.
         from_ns = max(sim.now_ns, disk_mirrors(sim)[guard.row].depart_ns)
-        coarse.unsent_bytes = take_back(channels(sim)[guard.row], from_ns)
+        coarse.unsent_bytes = take_back(channel, from_ns, channel.sent_bytes)
         coarse.late_ns = lateness_ns(sim, guard, coarse)
     lose_channel(sim, guard, duration_ns)
     if was_protected and not replications(sim)[guard.row].is_cut and is_cut_at_loss(sim, guard):

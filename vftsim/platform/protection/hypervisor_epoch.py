@@ -392,7 +392,8 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel: what has not left by now is kept, with what is written until it works again."""
     # Read before the state changes: what is on the wire now is what the loss keeps back.
     if replications(sim)[guard.row].state == PROTECTED:
-        epochs(sim)[guard.row].unsent_bytes = take_back(channels(sim)[guard.row], sim.now_ns)
+        channel = channels(sim)[guard.row]
+        epochs(sim)[guard.row].unsent_bytes = take_back(channel, sim.now_ns, channel.sent_bytes)
     lose_channel(sim, guard, duration_ns)
 
 

@@ -92,7 +92,9 @@ def stop_sending(sim: Sim, pair: Pair) -> None:
     # Trains up to now were sent over the channel that worked: written before it counts as broken.
     advance(sim, pair)
     pair.log.broken = True
-    pair.log.unsent_bytes = take_back(channels(sim)[pair.guard], sim.now_ns)
+    channel, most_bytes = channels(sim)[pair.guard], replay.unarrived_bytes(sim, pair.secondary)
+    pair.log.unsent_bytes = take_back(channel, sim.now_ns, most_bytes)
+    audit.limit_unsent(guards(sim)[pair.guard].audit, transmission_ns(channel, most_bytes))
 
 
 def resend(sim: Sim, pair: Pair) -> None:

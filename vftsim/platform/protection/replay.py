@@ -53,7 +53,8 @@ class LogEntry(Record):
     """An entry in the secondary's buffer (``time_ns`` when it is done, ``amount`` its bytes), or an output's arrival.
 
     An entry takes ``need_ns``, the execution before it included, begins at ``begins_ns`` at the earliest, and ends at
-    ``ends_ns`` at the earliest.  Of an arrival, ``time_ns`` is the instant and ``amount`` the output's number.
+    ``ends_ns`` at the earliest; all of it has arrived at ``arrival_ns``.  Of an arrival, ``time_ns`` is the instant and
+    ``amount`` the output's number.
     """
 
     link: int
@@ -62,6 +63,7 @@ class LogEntry(Record):
     need_ns: int
     begins_ns: int
     ends_ns: int
+    arrival_ns: int
 
 
 log_entries = Table("log_entries", LogEntry, 1 << 20, "make the secondary's log buffer smaller")
@@ -130,7 +132,14 @@ def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_byt
     need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
     need_ns += replay.owed_ns
     replay.owed_ns = 0
-    row = log_entries.new(sim, amount=size_bytes, need_ns=need_ns, begins_ns=arrival_ns, ends_ns=replay.read_ns)
+    row = log_entries.new(
+        sim,
+        amount=size_bytes,
+        need_ns=need_ns,
+        begins_ns=arrival_ns,
+        ends_ns=replay.read_ns,
+        arrival_ns=arrival_ns,
+    )
     # The read was for this entry: the next one does not wait for it.
     replay.read_ns = 0
     buffer_entry(sim, replay, row, written_ns, arrival_ns)
@@ -160,7 +169,14 @@ def execute_train(
     need_ns = int(work_ns * replay.factor) + count * replay.entry_cost_ns
     # The last entry is not done before it has arrived, and its share of the work has followed.
     ends_ns = last_arrival_ns + need_ns // count
-    row = log_entries.new(sim, amount=size_bytes, need_ns=need_ns, begins_ns=first_arrival_ns, ends_ns=ends_ns)
+    row = log_entries.new(
+        sim,
+        amount=size_bytes,
+        need_ns=need_ns,
+        begins_ns=first_arrival_ns,
+        ends_ns=ends_ns,
+        arrival_ns=last_arrival_ns,
+    )
     buffer_entry(sim, replay, row, last_ns, last_arrival_ns)
 
 
@@ -246,6 +262,19 @@ def holds(sim: Sim, replay: Replay) -> int:
     return replay.holds
 
 
+def unarrived_bytes(sim: Sim, replay: Replay) -> int:
+    """Return the bytes of what has not arrived by now, or not all of it."""
+    return unarrived_in(sim, replay.leaving) + unarrived_in(sim, replay.buffer)
+
+
+def unarrived_in(sim: Sim, entries: Fifo) -> int:
+    total_bytes = 0
+    for entry in log_entries.listed(sim, entry_list, entries):
+        if entry.arrival_ns > sim.now_ns:
+            total_bytes += entry.amount
+    return total_bytes
+
+
 def drop_in_flight(sim: Sim, replay: Replay) -> None:
     """Lose the entries that have not arrived by now; of a train that has begun to, none."""
     # What has arrived by now is taken in first: it is not in flight any more.
@@ -253,21 +282,27 @@ def drop_in_flight(sim: Sim, replay: Replay) -> None:
     clear_list(sim, replay.arrivals)
     replay.end_ns = min(replay.end_ns, sim.now_ns)
     drop_from(sim, replay, replay.leaving)
-    replay.buffered_bytes -= drop_from(sim, replay, replay.buffer)
+    drop_from(sim, replay, replay.buffer)
+    # For whom they were to make room does not come now.
+    replay.buffered_bytes = 0
+    while replay.leaving.length > 0:
+        row = entry_list.pop(sim, replay.leaving)
+        replay.buffered_bytes += log_entries(sim)[row].amount
+        entry_list.push(sim, replay.buffer, row)
 
 
-def drop_from(sim: Sim, replay: Replay, entries: Fifo) -> int:
-    """Lose what has not arrived by now from a list; return its bytes.  If it is sent again it is executed then."""
-    dropped_bytes = 0
+def drop_from(sim: Sim, replay: Replay, entries: Fifo) -> None:
+    """Lose what has not arrived by now, and forget what is done; the rest of a list is behind what is leaving."""
     for _ in range(entries.length):
         row = entry_list.pop(sim, entries)
         entry = log_entries(sim)[row]
-        if entry.begins_ns <= sim.now_ns:
-            entry_list.push(sim, entries, row)
-            replay.end_ns = max(replay.end_ns, entry.time_ns)
-            continue
-        replay.need_ns -= entry.need_ns
-        replay.owed_ns += entry.need_ns - replay.kibibyte_ns * entry.amount // 1024
-        dropped_bytes += entry.amount
-        log_entries.free(sim, row)
-    return dropped_bytes
+        if entry.begins_ns > sim.now_ns:
+            replay.need_ns -= entry.need_ns
+            # If it is sent again it is executed then, and its bytes count then.
+            replay.owed_ns += entry.need_ns - replay.kibibyte_ns * entry.amount // 1024
+            log_entries.free(sim, row)
+        elif entry.time_ns <= sim.now_ns:
+            log_entries.free(sim, row)
+        else:
+            entry_list.push(sim, replay.leaving, row)
+            replay.end_ns = entry.time_ns
