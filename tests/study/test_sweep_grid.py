@@ -66,17 +66,18 @@ def test_an_axis_that_undoes_another_is_refused(grid, scheduler, protection, why
 
 
 @pytest.mark.parametrize(
-    ("overrides", "scheduler", "protection", "why"),
+    ("model", "overrides", "scheduler", "protection", "why"),
     [
-        ("domains.media.protection={kind: lockstep}", None, "none,checkpoint", "--set: '--protection' and 'domains.m"),
-        ("domains.dom0.protection.kind=checkpoint", None, "none,checkpoint", "--set: '--protection' and 'domains.dom0"),
-        ("hosts.host.scheduler={kind: cfs}", "credit,sedf", None, "--set: '--scheduler' and 'hosts.host.scheduler'"),
+        ("xen-media", "domains.media.protection={kind: lockstep}", None, "none,checkpoint", "'domains.media"),
+        ("two-tier", "domains.database.protection.kind=checkpoint", None, "none,checkpoint", "'domains.database"),
+        ("xen-media", "hosts.host.scheduler={kind: cfs}", "credit,sedf", None, "'hosts.host.scheduler'"),
     ],
 )
-def test_a_setting_that_undoes_what_every_point_is_called_is_refused(overrides, scheduler, protection, why):
+def test_a_setting_that_undoes_what_every_point_is_called_is_refused(model, overrides, scheduler, protection, why):
     """Points called none and checkpoint were all under lockstep; or the domain that it protects was left as it is."""
-    with pytest.raises(UsageError, match=why):
-        plan_sweep("xen-media", scheduler, ["streams=10,20"], (overrides,), protection)
+    option = "--scheduler" if scheduler else "--protection"
+    with pytest.raises(UsageError, match=f"--set: '{option}' and {why}"):
+        plan_sweep(model, scheduler, ["measure.duration=1 s,2 s"], (overrides,), protection)
 
 
 @pytest.mark.parametrize(
