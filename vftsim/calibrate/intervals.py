@@ -2,13 +2,13 @@
 
 Gauss-Newton approximation at the optimum, two parts that are added:
 
-* *Data.* Residuals are resampled (bootstrap of observations) and widened for what the parameters took of them:
-  residuals of n observations and p parameters are too small by sqrt((n - p) / n), and their size is itself known to n -
-  p degrees of freedom.  Those of CPU, of other shares and of what is compared by its ratio are resampled apart, as CPU
-  may scatter by many of its scales where delays scatter by a part of theirs: each kind has the degrees of freedom that
-  the parameters leave it (its observations less the sum of their leverages, diagonal elements of J J+), and a
-  parameter's variance, of all kinds, those of Welch (Biometrika 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6),
-  1946).  A kind that they leave fewer than 1.5 is taken as one with the next.
+* *Data.*  Residuals are resampled (bootstrap of observations) and widened for what the parameters took of them:
+  residuals of n observations and p parameters are too small by sqrt((n - p) / n), and their size is itself known to
+  n - p degrees of freedom.  Those of CPU, of other shares and of what is compared by its ratio are resampled apart,
+  as CPU may scatter by many of its scales where delays scatter by a part of theirs: each kind has the degrees of
+  freedom that the parameters leave it (its observations less the sum of their leverages, diagonal elements of J J+),
+  and a parameter's variance, of all kinds, those of Welch (Biometrika 34, 1947) and Satterthwaite (Biometrics
+  Bulletin 2(6), 1946).  A kind that they leave fewer than 1.5 is taken as one with the next.
 * *Chance of runs.*  A fit compares measured runs with the mean of R replications, which are the same at every point.
   The chance of either moves many observations, and so the parameters, together, which residuals resampled one by one
   do not show.  The residuals r of a replication at the optimum say where it alone would have moved the parameters:
