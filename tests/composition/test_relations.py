@@ -90,14 +90,9 @@ def with_idle_parts(data: Draw) -> Draw:
         domain["host"] = domain["host"] or host
         for each in domain["interfaces"].values():
             each["network"] = each["network"] or network
-        if domain["driver"] is not None and not is_emulated(data):
+        if domain["driver"] is not None:
             domain["applications"][OTHER] = IDLE
     return data
-
-
-def is_emulated(data: Draw) -> bool:
-    """Whether a process of the driver domain is the device model, which packets go before where it has programs."""
-    return any(i["path"]["kind"] == "emulated" for d in data["domains"].values() for i in d["interfaces"].values())
 
 
 def with_an_even_profile(data: Draw) -> Draw:
@@ -136,7 +131,7 @@ def priced(data: Draw) -> Draw:
 def unprotected(data: Draw) -> Draw | None:
     """Leave out a mechanism of the guest, if it has one that may begin later."""
     has_begin = "active_from" in data["domains"]["guest"]["protection"]
-    if data["faults"] or not has_begin or is_emulated(data):
+    if data["faults"] or not has_begin:
         return None
     return priced(
         {**data, "domains": data["domains"] | {"guest": data["domains"]["guest"] | {"protection": {"kind": "none"}}}}

@@ -208,13 +208,7 @@ class BuiltModel:
         }
         rows = [row for nic, row in host.io.nics.items() if nic in owned]
         assert spec.driver is not None
-        sends_states = any(
-            domain.protection.sends_pages and domain.protection.sent_by in (None, name)
-            for domain in self.specs.values()
-            if self.spec.host_of(domain) == host.name
-        )
-        has_programs = bool(spec.applications) or sends_states
-        return host.io.add_driver_domain(spec.driver, self.domains[name], rows, has_programs=has_programs)
+        return host.io.add_driver_domain(spec.driver, self.domains[name], rows)
 
     def _connect(
         self, host: BuiltHost, name: str, label: str, spec: DomainSpec, interface: InterfaceSpec, transmit: int

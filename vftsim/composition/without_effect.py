@@ -284,29 +284,27 @@ def _of_guest(spec: ModelSpec, name: str) -> dict[str, str]:
         return reasons
     reasons["cpu_inflation"] = why = "the domain has no applications"
     if domain.driver is not None:
-        why = f"with driver.placement {domain.driver.placement} its work is that of interrupts"
-        why = why if _paths_through_driver(spec, spec.host_of(domain)) else _NO_WAY
+        has_way = _paths_through_driver(spec, spec.host_of(domain))
+        why = "its work is that of interrupts" if has_way else _NO_WAY
     if not _works_for_others(spec, name):
         reasons |= dict.fromkeys(("guest_scheduler", "quantum"), why)
     return reasons
 
 
 def _works_for_others(spec: ModelSpec, name: str) -> bool:
-    """Tell whether its processes do more than its programs: packets of others, clients, the sending of states."""
+    """Tell whether its processes do more than its programs: device models, clients, the sending of states."""
     hosted = {workload.agents for workload in spec.workloads.values()}
     hosted |= {other.protection.sent_by for other in spec.domains.values()}
     return _has_driver_processes(spec, spec.domains[name]) or not hosted.isdisjoint({name, *spec.copies(name)})
 
 
 def _has_driver_processes(spec: ModelSpec, domain: DomainSpec) -> bool:
-    """Tell whether it is a driver domain with work for processes: packets, device models, the sending of states."""
+    """Tell whether it is a driver domain with work for processes: device models, the sending of states."""
     if domain.driver is None:
         return False
     host = spec.host_of(domain)
-    paths = _paths_through_driver(spec, host)
-    by_jobs = domain.driver.placement == "any" and not domain.applications
-    of_packets = paths if by_jobs else [path for path in paths if path.has_driver_process]
-    return bool(of_packets) or any(guest.protection.protects for guest in _domains_on(spec, host))
+    has_models = any(path.has_driver_process for path in _paths_through_driver(spec, host))
+    return has_models or any(guest.protection.protects for guest in _domains_on(spec, host))
 
 
 def _domains_on(spec: ModelSpec, host: str) -> list[DomainSpec]:

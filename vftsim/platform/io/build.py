@@ -164,9 +164,7 @@ class Io:
             self.engine.rows(nics)[nic].down = down
         return stage
 
-    def add_driver_domain(
-        self, spec: DriverDomainSpec, domain: int, owned: Iterable[int], has_programs: bool = False
-    ) -> int:
+    def add_driver_domain(self, spec: DriverDomainSpec, domain: int, owned: Iterable[int]) -> int:
         """Add receive stages for the interfaces ``owned`` and the transmit stage; return the latter's row."""
         held = self.engine.rows(domains)[domain]
         first, count = int(held.first_vcpu), int(held.vcpus)
@@ -183,7 +181,7 @@ class Io:
                 domain,
                 nic=nic,
                 vcpu=receive_vcpu,
-                interrupts=has_programs,
+                interrupts=True,
                 event_ns=spec.event_cost,
                 packet_ns=spec.receive_cost,
                 budget=spec.budget_packets,
@@ -195,7 +193,7 @@ class Io:
             transmitting,
             domain,
             vcpu=transmit_vcpu,
-            interrupts=has_programs,
+            interrupts=True,
             event_ns=spec.event_cost,
             packet_ns=spec.transmit_cost,
             budget=spec.budget_packets,

@@ -13,8 +13,8 @@ scheduled it.  Which vCPU that is depends on where the interrupts are bound, hen
 ``one``
     everything on the first vCPU, where Xen binds event channels at first.
 ``any``
-    batches of both directions on any free vCPU, as with one queue for each CPU; before programs that the domain has
-    (``__do_softirq``), on the first that is free of such work if none is free.
+    batches of both directions on any free vCPU, as with one queue for each CPU; before programs of the domain, device
+    models among them (``__do_softirq``), on the first that is free of such work if none is free.
 
 Left out: memory of the driver domain; its other duties (console, disks, tools).
 """

@@ -11,7 +11,7 @@ Notification is suppressed as in the Xen ring protocol (``req_event``/``rsp_even
 which it does when it has found the ring empty.
 
 Stages run as interrupt work on one vCPU (softirq, tasklet: not two at a time), or on any vCPU of the domain, whichever
-is free first: as jobs where it has no programs, and before its programs where it has some.
+is free first: before its programs, or, as a process such as a device model, among them.
 """
 
 from vftsim.kernel import EventKind, Fifo, Record, Row, Sim, Sort, Table, at, entry, timer
