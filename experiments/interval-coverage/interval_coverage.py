@@ -400,7 +400,7 @@ def fits(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
             residual = jacobian @ (x - 0.5) - noise
             result = fit_at(
                 definition,
-                list(range(observations)),
+                [(f"run_{n}", "cpu") for n in range(observations)],
                 SimpleNamespace(x=x, fun=residual, jac=jacobian, cost=0.5 * float(residual @ residual), nfev=1),
                 low,
                 span,
