@@ -126,13 +126,13 @@ class _CommandOptions:
 
     def call(self, typed: Mapping[str, Any], common: Any) -> StudyCall:
         """Return what is asked by what was typed."""
-        given = {name: option.read(typed[name]) for name, option in self.options.items() if typed[name] is not None}
-        given |= {name: getattr(common, field) for name, field in self.common.items()}
+        arguments = {name: option.read(typed[name]) for name, option in self.options.items() if typed[name] is not None}
+        arguments |= {name: getattr(common, field) for name, field in self.common.items()}
         if self.loads_model:
-            given["model"] = common.loaded(given["model"])
-        if self.loads_model or given.get("overrides", ()) is None:
-            given.pop("overrides", None)
-        return StudyCall(self.study, given)
+            arguments["model"] = common.loaded(arguments["model"])
+        if self.loads_model or arguments.get("overrides", ()) is None:
+            arguments.pop("overrides", None)
+        return StudyCall(self.study, arguments)
 
 
 def made_from(

@@ -134,13 +134,13 @@ def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
 
     Does not look into what is apart.  Refuses something whose state cannot be read.
     """
-    seen = {id(obj) for obj in apart}
+    visited = {id(obj) for obj in apart}
     waiting, notes = [driver], list[Note]()
     while waiting:
         obj = waiting.pop()
-        if type(obj) in _PLAIN or id(obj) in seen:
+        if type(obj) in _PLAIN or id(obj) in visited:
             continue
-        seen.add(id(obj))
+        visited.add(id(obj))
         for note, inside in _looked_into(obj):
             if note is not None:
                 notes.append(note)

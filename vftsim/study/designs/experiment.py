@@ -161,7 +161,7 @@ def _of_pair(
     axis, (numbers, unit), held = about
     order = sorted(range(len(numbers)), key=lambda n: numbers[n])
     common = sorted(set.intersection(*(set(of_point) for line in lines for of_point in line)))
-    names = dict.fromkeys(name for line in lines for of_point in line for found in of_point.values() for name in found)
+    names = dict.fromkeys(name for line in lines for of_point in line for each in of_point.values() for name in each)
     for name in names if common else ():
         otherwise = 0.0 if _PROTECTION in name else math.nan  # without a mechanism those of protection are 0
         first, second = ([[line[n][r].get(name, otherwise) for r in common] for n in order] for line in lines)

@@ -216,15 +216,15 @@ def sensitivity(request: Request, execution: Execution) -> Sensitivity:
     execution.check(request.replications)
     figure = one_figure(request.figure, request.base.spec, "--figure")
     evaluate = Evaluator(request.confidence, execution)
-    asked = Response(request, figure, evaluate)
-    in_use, ends, unit = asked.one_at_a_time()
-    effects, outputs = asked.screened(ends)
+    response = Response(request, figure, evaluate)
+    in_use, ends, unit = response.one_at_a_time()
+    effects, outputs = response.screened(ends)
     order = sorted(effects, key=lambda each: each.effect.mean, reverse=True)
     largest = order[0].effect.mean
     matter = [each.name for each in order if largest and each.effect.high >= MATTERS * largest][: request.most]
     indices: dict[str, tuple[Estimate, Estimate]] = {}
     if matter:
-        indices, outputs = asked.indices(matter)
+        indices, outputs = response.indices(matter)
     shares = [(each, *indices.get(each.name, (None, None))) for each in effects]
     done = [replace(each, first=first, total=total) for each, first, total in shares]
     manifest = execution.manifest([request.base], COMMAND, request.replications)

@@ -53,8 +53,8 @@ def installed_engine() -> str:
 
 def different(expected: Mapping[str, str], used: Mapping[str, str]) -> str:
     """Return in words what is not as expected; empty if all is."""
-    wrong = {name: known for name, known in expected.items() if used.get(name) != known}
-    return "; ".join(f"{name}: {used.get(name)}, not {known}" for name, known in wrong.items())
+    wrong = {name: needed for name, needed in expected.items() if used.get(name) != needed}
+    return "; ".join(f"{name}: {used.get(name)}, not {needed}" for name, needed in wrong.items())
 
 
 def source_elsewhere(spec: ModelSpec) -> dict[str, str]:
@@ -75,11 +75,11 @@ def _modules_of(part: type[Any]) -> Iterator[str]:
 def _source_of_module(name: str) -> str:
     """Return the hash of a package, or of a module that is one file; empty where it has none, as in a notebook."""
     loaded = sys.modules.get(name)
-    found = loaded.__spec__ if loaded is not None else find_spec(name)
-    folders = list(found.submodule_search_locations or ()) if found is not None else []
+    module_spec = loaded.__spec__ if loaded is not None else find_spec(name)
+    folders = list(module_spec.submodule_search_locations or ()) if module_spec is not None else []
     if folders:
         return sha256_of([source_of(Path(folder)) for folder in sorted(folders)])
-    file = getattr(loaded, "__file__", None) if loaded is not None else found and found.origin
+    file = getattr(loaded, "__file__", None) if loaded is not None else module_spec and module_spec.origin
     return sha256_of(Path(file).read_text(encoding="utf-8")) if file and Path(file).is_file() else ""
 
 

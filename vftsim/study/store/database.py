@@ -365,15 +365,15 @@ def check_directory(folder: Path, *, is_locked: bool) -> None:
 
 
 @contextmanager
-def forbidden(folder: Path, what: str = "write") -> Iterator[None]:
+def forbidden(folder: Path, verb: str = "write") -> Iterator[None]:
     """Turn a full disk or a forbidden place into a message that says what cannot be done, before any work."""
     try:
         yield
     except OSError as error:
-        raise UsageError(f"cannot {what} '{folder}': {error.strerror or error}") from None
+        raise UsageError(f"cannot {verb} '{folder}': {error.strerror or error}") from None
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
             raise UsageError(f"'{folder / DATABASE}' is open in another program; close it") from None
-        raise UsageError(f"cannot {what} '{folder}': {error}") from None
+        raise UsageError(f"cannot {verb} '{folder}': {error}") from None
     except DAMAGED as error:
         raise damage(folder, error) from None

@@ -160,8 +160,8 @@ def spec_of(resolved: Mapping[str, Any], manifest: Mapping[str, Any]) -> ModelSp
 
 def refuse_lacking(error: Exception, manifest: Mapping[str, Any]) -> None:
     """Refuse a result that is not read because parts of its models are not installed, by their kinds."""
-    found = error.errors() if isinstance(error, ValidationError) else []
-    unknown = [each for each in found if each["type"] == "union_tag_invalid"]
+    problems = error.errors() if isinstance(error, ValidationError) else []
+    unknown = [each for each in problems if each["type"] == "union_tag_invalid"]
     if unknown:
         kinds = ", ".join(f"'{each['ctx']['tag']}' ({'.'.join(map(str, each['loc']))})" for each in unknown)
         made_with = manifest.get("versions", {}).get(ELSEWHERE, NONE)
