@@ -47,14 +47,15 @@ def planned(
     spec: ValidationSpec, tree: Node, environments: Sequence[str], dataset: Path, settings: Sequence[str]
 ) -> Plays:
     """Return what is played: the ramp of each environment, and its edge step."""
-    check_environments(tree, environments, read_dataset(dataset).spec.environments)
+    measurements = read_dataset(dataset)
+    check_environments(tree, environments, measurements.spec.environments)
     plays = Plays(dataset, Path(tree.file).parent)
     for name in environments:
         node = tree.at("environments", name, "model")
         model, plays.models[name] = sip_model(node, f"environments.{name}.model", tuple(settings))
         plays.shown.append(model)
         plays.data[name] = measured(dataset, name)
-        check_cpu(dataset, {name: plays.models[name]})
+        check_cpu(measurements, {name: plays.models[name]})
         ramp = ramp_of(plays.models[name])
         of_ramp = ramp.with_times(spec.transient, spec.step_duration - spec.transient)
         plays.plays[name] = Play(with_ramp(plays.models[name], of_ramp), spec.replications)

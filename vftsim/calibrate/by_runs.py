@@ -33,14 +33,15 @@ def planned(
 ) -> Plays:
     labels = (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
     runs = [run for run in labels if run[0] in environments]
-    check_environments(tree, dict(runs), read_dataset(dataset).spec.environments)
+    measurements = read_dataset(dataset)
+    check_environments(tree, dict(runs), measurements.spec.environments)
     plays = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
-    units = read_dataset(dataset).units()
+    units = measurements.units()
     check_measured(tree.at("quantities"), spec.quantities, units)
     for number, target in enumerate(spec.targets):
         check_measured(tree.at("targets", number, "quantities"), target.quantities, units)
     plays.models = run_models(tree, spec, runs, settings)
-    check_cpu(dataset, plays.models)
+    check_cpu(measurements, plays.models)
     plays.shown = [Model(name, each) for name, each in plays.models.items()]
     plays.plays = {name: Play(each, spec.replications) for name, each in plays.models.items()}
     return plays

@@ -197,13 +197,12 @@ def is_cpu(quantity: str) -> bool:
     return re.split("[./_]", quantity)[0] == "cpu" and unit_of_figure(quantity) == "%"
 
 
-def check_cpu(path: Path, models: Mapping[str, ModelSpec]) -> None:
+def check_cpu(dataset: Dataset, models: Mapping[str, ModelSpec]) -> None:
     """Refuse a measured use of CPU that there cannot be: below 0, or above that of all pCPUs of a host of the model.
 
     ``models`` are by environment, or by ``environment/phase``.  A machine's CPU may have in it what works for it beside
     its vCPUs, so theirs are no bound.  What is told by ticks may be 1 % too much.
     """
-    dataset = read_dataset(path)
     for each in dataset.measurements:
         model = models.get(f"{each.environment}/{each.phase}") or models.get(each.environment)
         if model is None or each.unit != "%" or not is_cpu(each.quantity):

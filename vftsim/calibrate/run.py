@@ -24,7 +24,7 @@ from vftsim.composition.keys import base_unit, read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.files import sha256_of
-from vftsim.labs.dataset import Observations, read_dataset
+from vftsim.labs.dataset import Dataset, Observations, read_dataset
 from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec.suggest import counted, listing, shown
@@ -172,21 +172,21 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
         check_environments(tree, [definition.environment], measurements.spec.environments, "environment")
         model, specs = sip_model(named, "model", definition.overrides)
         data = measured(dataset, definition.environment)
-        check_cpu(dataset, {definition.environment: specs})
+        check_cpu(measurements, {definition.environment: specs})
     else:
         check_environments(tree, dict(definition.runs), measurements.spec.environments)
         model = _model(named, "model", definition.overrides)
         data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
-        check_cpu(dataset, specs)
+        check_cpu(measurements, specs)
     derived = {"touches"}.intersection(quantity for _, quantity in data)
     quantities_named, quantities = set(definition.quantities) - {"delays"}, [*measurements.units(), *derived]
     check_measured(tree.at("quantities"), quantities_named, quantities, definition.in_sample)
-    _check_phases(definition, tree, data, dataset)
+    _check_phases(definition, tree, data, measurements)
     _check_ratios(definition, tree, data)
     return model, specs, data
 
 
-def _check_phases(definition: CalibrationSpec, tree: Node, data: Observations, dataset: Path) -> None:
+def _check_phases(definition: CalibrationSpec, tree: Node, data: Observations, dataset: Dataset) -> None:
     """Refuse phases in sample of which nothing is fitted, and held-out ones of which nothing was measured."""
     in_fit = {phase for phase, _ in chosen(definition, data)}
     phases, quantities = listing(dict.fromkeys(phase for phase, _ in data)), listing(definition.quantities)
@@ -194,7 +194,7 @@ def _check_phases(definition: CalibrationSpec, tree: Node, data: Observations, d
         if label not in in_fit:
             message = f"the dataset has no observations of {quantities} for {shown(label)}; its phases are {phases}"
             raise tree.at("in_sample").error(message, "in_sample")
-    phases_of = {(each.environment, each.phase) for each in read_dataset(dataset).measurements}
+    phases_of = {(each.environment, each.phase) for each in dataset.measurements}
     for label in definition.held_out:
         environments = definition.environments
         if (run_of(label, environments) if environments else (definition.environment, label)) not in phases_of:
