@@ -199,8 +199,8 @@ class Search:
 
     def _jacobian(self, units: Array, replications: int) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
-        begun, *moved = self.residuals([units, *(units + np.diag(steps))], replications)
-        return np.array([(ended - begun) / step for ended, step in zip(moved, steps, strict=True)]).T
+        base, *moved = self.residuals([units, *(units + np.diag(steps))], replications)
+        return np.array([(residuals - base) / step for residuals, step in zip(moved, steps, strict=True)]).T
 
     def _end(self, end: Any) -> End:
         names = [p.path for p in self.evaluate.problem.definition.parameters]

@@ -1,6 +1,6 @@
 """Giving a domain work: jobs for any of its vCPUs, background jobs, interrupt work for one vCPU; freezing it."""
 
-from vftsim.kernel import Sim
+from vftsim.kernel import Fifo, Sim
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu import guest_scheduler
 from vftsim.platform.cpu.host import interrupt, wake
@@ -196,12 +196,9 @@ def forget(sim: Sim, domain: Domain) -> None:
     """Lose all jobs: the memory they were in is gone."""
     # First: a process scheduler frees the jobs of its processes itself, and clears them on the vCPUs.
     guest_scheduler.forget_jobs(sim, domain)
-    while domain.buffered.length > 0:
-        works.free(sim, work_list.pop(sim, domain.buffered))
-    while domain.woken.length > 0:
-        works.free(sim, work_list.pop(sim, domain.woken))
-    while domain.softirqs.length > 0:
-        works.free(sim, work_list.pop(sim, domain.softirqs))
+    free_all(sim, domain.buffered)
+    free_all(sim, domain.woken)
+    free_all(sim, domain.softirqs)
     for vcpu in vcpus.span(sim, domain.first_vcpu, domain.vcpus):
         # Interrupt work that is being done is the first of its list.
         if vcpu.current != vcpu.interrupts.first or vcpu.interrupts.length == 0:
@@ -209,8 +206,13 @@ def forget(sim: Sim, domain: Domain) -> None:
         works.free(sim, vcpu.interrupted)
         vcpu.current = 0
         vcpu.interrupted = 0
-        while vcpu.interrupts.length > 0:
-            works.free(sim, work_list.pop(sim, vcpu.interrupts))
+        free_all(sim, vcpu.interrupts)
+
+
+def free_all(sim: Sim, waiting: Fifo) -> None:
+    """Lose all work of a list."""
+    while waiting.length > 0:
+        works.free(sim, work_list.pop(sim, waiting))
 
 
 def freeze(sim: Sim, domain: Domain) -> None:

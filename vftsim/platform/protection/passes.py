@@ -64,9 +64,9 @@ class Played(Generic[R]):
 def foresee(engine: Engine, cuts: Iterable[FoundCut]) -> None:
     """Tell a model that is built and has not run of cuts, in the order in which they were found."""
     for cut in cuts:
-        row, guard = engine.add(rollback.cuts, guard=cut.guard)
+        row, cut_record = engine.add(rollback.cuts, guard=cut.guard)
         for name in _FIELDS:
-            setattr(guard.finding, name, getattr(cut, name))
+            setattr(cut_record.finding, name, getattr(cut, name))
         engine.call(rollback.foresee, row)
 
 
